@@ -208,6 +208,7 @@ export interface Caller {
   readonly calls?: number | undefined
   /** `calls` comes from a sample and may differ by this much. */
   readonly callsError?: number | undefined
+  readonly refusedError?: number | undefined
   readonly refused: number
   /** At most so many more refusals came before the caller was found. */
   readonly error: number

@@ -54,7 +54,11 @@ export function CallerTable({ callers, onBlock, onReset, onTerms }: CallerTableP
         <Distance key="used" caller={caller} />,
         <Count key="calls" count={caller.calls ?? 0} error={caller.callsError ?? 0} sign="±" />,
         <span key="refused" data-refused>
-          <Count count={caller.refused} error={caller.error} sign="+≤" />
+          {caller.refusedError ? (
+            <Count count={caller.refused} error={caller.refusedError + caller.error} sign="±" />
+          ) : (
+            <Count count={caller.refused} error={caller.error} sign="+≤" />
+          )}
         </span>,
         <Timeline key="trend" timeline={caller.timeline} />,
         <span class="two-lines" key="seen">

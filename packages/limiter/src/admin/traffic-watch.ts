@@ -2,7 +2,9 @@ import type { Call } from '../call.ts'
 import { describeKey } from '../dimensions/describe-key.ts'
 import type { Engine } from '../engine/engine.ts'
 import { type CallerQuery, CallerSketches, type CallerUsage } from '../stats/callers/caller-usage.ts'
+import { Sampler } from '../stats/callers/sampler.ts'
 import { Timeline } from '../stats/callers/timeline.ts'
+import type { RefusedCaller } from '../stats/observer.ts'
 import { Refusals, type RefusedCall } from '../stats/refusals.ts'
 import type { Verdict } from '../verdict.ts'
 
@@ -20,7 +22,7 @@ export interface RefusalSearch {
   readonly search?: string | undefined
 }
 
-/** So many calls a second are read; of more, a sample, so that deciding stays as fast. */
+/** So many calls a second are read, and so many refusals; of more, a sample, so that deciding stays as fast. */
 const readPerSecond = 1000
 const longestPath = 256
 const shownMs = Timeline.steps * Timeline.stepMs
@@ -32,22 +34,19 @@ export class TrafficWatch {
   readonly #callers = new CallerSketches()
   readonly #refusals = new Refusals()
   readonly #stop: () => void
-  /** Calls until the next one is read. */
-  #skip = 1
-  #oneOf = 1
-  #second = 0
-  #read = 0
-  /** The coarsest sample of those whose counts may still be shown. */
-  #coarsest = { oneOf: 1, until: 0 }
+  readonly #callSampler = new Sampler(readPerSecond, shownMs)
+  readonly #refusalSampler = new Sampler(readPerSecond, shownMs)
 
   constructor(engine: Engine, now: () => number = Date.now) {
     this.#engine = engine
     this.#now = now
     this.#stop = engine.observers.observe({
       onCall: call => {
-        if (--this.#skip === 0) this.#readCall(call)
+        if (this.#callSampler.isNext()) this.#readCall(call)
       },
-      onRefusal: ({ rule, by, key }) => this.#callers.addRefusal(rule, by, key, this.#now()),
+      onRefusal: refusal => {
+        if (this.#refusalSampler.isNext()) this.#readRefusal(refusal)
+      },
       onVerdict: (verdict, call) => {
         if (!verdict.allowed) this.#keep(verdict, call)
       },
@@ -58,7 +57,8 @@ export class TrafficWatch {
     this.#callers.retain(this.#ruleIds())
     const wants = search === undefined ? undefined : (key: string, by: readonly string[]) => isFound(search, key, by)
     const now = this.#now()
-    return this.#callers.read({ ...query, wants }, now, this.#coarsest.until > now ? this.#coarsest.oneOf : 1)
+    const oneOf = { calls: this.#callSampler.coarsest(now), refusals: this.#refusalSampler.coarsest(now) }
+    return this.#callers.read({ ...query, wants }, now, oneOf)
   }
 
   refusals({ count, rule, search }: RefusalSearch): RefusedCall[] {
@@ -80,51 +80,39 @@ export class TrafficWatch {
 
   #readCall(call: Call): void {
     const at = this.#now()
-    this.#pace(at)
+    const weight = this.#callSampler.weigh(at)
     const example = { method: call.method, path: cut(call.path), ip: call.ip }
     for (const { rule } of this.#engine.decider.meets(call)) {
       // a trial counts the same callers as its rule
-      if (rule.origin !== 'trial') this.#callers.addCall(rule.id, rule.by, rule.key(call), at, this.#oneOf, example)
+      if (rule.origin !== 'trial') this.#callers.addCall(rule.id, rule.by, rule.key(call), at, weight, example)
     }
-    // a random distance, so that calls in a rhythm are not read always or never
-    this.#skip = this.#oneOf === 1 ? 1 : 1 + Math.floor(Math.random() * (2 * this.#oneOf - 1))
   }
 
-  /** Reads one call in 2, 4, 8 … of the calls of the second before were more than can be read. */
-  #pace(at: number): void {
-    const second = Math.floor(at / 1000)
-    if (second !== this.#second) {
-      const calls = second === this.#second + 1 ? this.#read * this.#oneOf : 0
-      this.#oneOf = 2 ** Math.max(0, Math.ceil(Math.log2(calls / readPerSecond)))
-      this.#second = second
-      this.#read = 0
-    } else if (this.#read >= 2 * readPerSecond) {
-      // a flood that has just begun
-      this.#oneOf *= 2
-      this.#read = readPerSecond
-    }
-    this.#read++
-    if (this.#oneOf > 1 && (this.#oneOf >= this.#coarsest.oneOf || this.#coarsest.until < at)) {
-      this.#coarsest = { oneOf: this.#oneOf, until: at + shownMs }
-    }
+  #readRefusal({ rule, by, key }: RefusedCaller): void {
+    const at = this.#now()
+    this.#callers.addRefusal(rule, by, key, at, this.#refusalSampler.weigh(at))
   }
 
   #keep(verdict: Verdict, call: Call): void {
     const id = verdict.rule ?? ''
-    this.#refusals.add(id, this.#now(), () => {
-      const state = this.#engine.decider.rules.find(({ rule }) => rule.id === id)
-      const decision = verdict.decisions.find(one => one.rule === id && !one.allowed)
-      const { limit, periodMs, remaining } = decision ?? {}
-      const retryAfterMs = Number.isFinite(verdict.retryAfterMs) ? verdict.retryAfterMs : null
-      return {
-        by: state?.rule.by ?? [],
-        key: state?.rule.key(call) ?? '',
-        reason: verdict.reason ?? 'limit',
-        ...{ method: cut(call.method), path: cut(call.path), ip: call.ip },
-        ...(decision && { limit, periodMs, remaining }),
-        retryAfterMs,
-      }
-    })
+    const at = this.#now()
+    if (this.#refusals.takes(id, at)) this.#refusals.keep(id, at, this.#describe(verdict, call))
+  }
+
+  #describe(verdict: Verdict, call: Call): Omit<RefusedCall, 'at' | 'rule' | 'unsaid'> {
+    const id = verdict.rule ?? ''
+    const state = this.#engine.decider.rules.find(({ rule }) => rule.id === id)
+    const decision = verdict.decisions.find(one => one.rule === id && !one.allowed)
+    const { limit, periodMs, remaining } = decision ?? {}
+    const retryAfterMs = Number.isFinite(verdict.retryAfterMs) ? verdict.retryAfterMs : null
+    return {
+      by: state?.rule.by ?? [],
+      key: state?.rule.key(call) ?? '',
+      reason: verdict.reason ?? 'limit',
+      ...{ method: cut(call.method), path: cut(call.path), ip: call.ip },
+      ...(decision && { limit, periodMs, remaining }),
+      retryAfterMs,
+    }
   }
 }
 

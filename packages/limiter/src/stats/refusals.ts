@@ -42,19 +42,25 @@ export class Refusals {
     this.#most = most
   }
 
-  /** Counts a refusal; what is to be kept of it is only made if it is kept. */
-  add(rule: string, at: number, describe: () => Omit<RefusedCall, 'at' | 'rule' | 'unsaid'>): void {
+  /** Counts a refusal; whether it is one of those that are kept. */
+  takes(rule: string, at: number): boolean {
     const second = Math.floor(at / 1000)
     if (second !== this.#second) [this.#second, this.#thisSecond] = [second, 0]
     const own = this.#ofRule(rule)
     if (second !== own.second) [own.second, own.thisSecond] = [second, 0]
     if (own.thisSecond >= perSecondOfRule || this.#thisSecond >= perSecond) {
       own.unsaid++
-      return
+      return false
     }
     own.thisSecond++
     this.#thisSecond++
-    own.kept.push({ at, rule, ...describe(), unsaid: own.unsaid })
+    return true
+  }
+
+  /** Keeps a refusal that was counted. */
+  keep(rule: string, at: number, refusal: Omit<RefusedCall, 'at' | 'rule' | 'unsaid'>): void {
+    const own = this.#ofRule(rule)
+    own.kept.push({ at, rule, ...refusal, unsaid: own.unsaid })
     own.unsaid = 0
     this.#size++
     if (own.kept.length > mostOfRule) this.#dropOldest(own)

@@ -18,9 +18,10 @@ const caller = z.object({
   masked: z.boolean(),
   calls: count.describe('of the last ten minutes, passed or not'),
   callsError: count.describe('calls may differ by this much in 19 of 20 cases; 0 if every call is read'),
-  refused: count.describe('of the last ten minutes, by this rule: at least so many'),
+  refused: count.describe('of the last ten minutes, by this rule'),
+  refusedError: count.describe('refused may differ by this much in 19 of 20 cases; 0 if every refusal is read'),
   atMost: count,
-  error: count.describe('atMost - refused: what may have come before the caller was found'),
+  error: count.describe('what may have come before the caller was found, in addition'),
   firstAt: moment,
   lastAt: moment,
   refusedAt: moment.optional().describe('the last refusal'),
@@ -91,12 +92,14 @@ async function describeCallers(found: readonly CallerUsage[], { limiter, blocks 
   const rules = new Map(limiter.rules.map(rule => [rule.id, rule]))
   const distances = await Promise.all(found.map(caller => distanceOf(caller, limiter)))
   return found.map((caller, i) => {
-    const { rule, by, key, calls, callsError, refused, missed, firstAt, lastAt, refusedAt, timeline } = caller
+    const { rule, by, key, calls, callsError, refused, refusedError, missed, firstAt, lastAt, refusedAt, timeline } =
+      caller
     const id = idOf(caller)
     const blockedUntil = until.get(id)
     return {
       ...{ id, rule, key: showKey(key, by, unmask), masked: !unmask && by.length > 0 },
-      ...{ calls, callsError, refused, atMost: refused + missed, error: missed, firstAt, lastAt },
+      ...{ calls, callsError, refused, refusedError, atMost: refused + refusedError + missed, error: missed },
+      ...{ firstAt, lastAt },
       ...(refusedAt > 0 && { refusedAt }),
       ...(blockedUntil !== undefined && { blockedUntil }),
       canBlock: rules.get(rule)?.block !== undefined,

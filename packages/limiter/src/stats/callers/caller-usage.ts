@@ -11,8 +11,10 @@ export interface CallerUsage {
   readonly calls: number
   /** `calls` may differ by this much, in 19 of 20 cases, since only a sample is read; 0 if every call is. */
   readonly callsError: number
-  /** Refusals by this rule; none of them is missing except those counted by `missed`. */
+  /** Refusals by this rule, without those counted by `missed`; of a sample, times how many refusals one stands for. */
   readonly refused: number
+  /** `refused` may differ by this much, in 19 of 20 cases, since only a sample is read; 0 if every refusal is. */
+  readonly refusedError: number
   /** At most so many calls or refusals came before the caller was found, and are not among the others. */
   readonly missed: number
   /** Milliseconds since 1970. */
@@ -90,14 +92,19 @@ export class CallerSketches {
     if (example) entry.example = example
   }
 
-  addRefusal(rule: string, by: readonly string[], key: string, at: number): void {
-    const entry = this.#touch(rule, by, key, at, 1)
-    entry.refused.add(at, 1)
+  /** One refusal that was read, which stands for `weight`. */
+  addRefusal(rule: string, by: readonly string[], key: string, at: number, weight = 1): void {
+    const entry = this.#touch(rule, by, key, at, weight)
+    entry.refused.add(at, weight)
     entry.refusedAt = at
   }
 
-  /** The callers of the last ten minutes; `oneOf` is how many calls one that is read stands for. */
-  read({ count, rule, refused = false, sort = 'refused', wants }: CallerQuery, at: number, oneOf = 1): CallerUsage[] {
+  /** The callers of the last ten minutes; `oneOf` is how many calls and refusals one that is read stands for. */
+  read(
+    { count, rule, refused = false, sort = 'refused', wants }: CallerQuery,
+    at: number,
+    oneOf: { readonly calls: number; readonly refusals: number } = { calls: 1, refusals: 1 },
+  ): CallerUsage[] {
     const found: { id: string; by: readonly string[]; entry: Entry; calls: number; refusals: number }[] = []
     for (const [id, { by, entries }] of this.#rules) {
       if (rule !== undefined && rule !== id) continue
@@ -114,7 +121,8 @@ export class CallerSketches {
       .slice(0, count)
       .map(({ id, by, entry, calls, refusals }) => ({
         ...{ rule: id, by, key: entry.key, calls: Math.max(calls, refusals), refused: refusals },
-        callsError: oneOf === 1 ? 0 : Math.ceil(2 * Math.sqrt(calls * oneOf)),
+        callsError: errorOf(calls, oneOf.calls),
+        refusedError: errorOf(refusals, oneOf.refusals),
         // of a score that fades to a half within the ten minutes, at most twice as many calls can be left
         missed: Math.ceil(2 * entry.missed * 2 ** -this.#exponent(at)),
         ...{ firstAt: entry.firstAt, lastAt: entry.lastAt, refusedAt: entry.refusedAt },
@@ -182,6 +190,11 @@ export class CallerSketches {
     this.#since = at
     return 0
   }
+}
+
+/** Two standard deviations of a count of which one in so many was read. */
+function errorOf(count: number, oneOf: number): number {
+  return oneOf === 1 ? 0 : Math.ceil(2 * Math.sqrt(count * oneOf))
 }
 
 interface Counted {

@@ -23,6 +23,7 @@ function add(one: CallerUsage, other: CallerUsage): CallerUsage {
     calls: one.calls + other.calls,
     callsError: Math.ceil(Math.hypot(one.callsError, other.callsError)),
     refused: one.refused + other.refused,
+    refusedError: Math.ceil(Math.hypot(one.refusedError, other.refusedError)),
     missed: one.missed + other.missed,
     firstAt: Math.min(one.firstAt, other.firstAt),
     refusedAt: Math.max(one.refusedAt, other.refusedAt),
