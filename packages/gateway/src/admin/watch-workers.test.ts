@@ -9,10 +9,14 @@ const rules = [{ id: 'each', by: 'ip', limit: '2/m' }] as const
 let supervisor: Limiter
 let workers: Limiter[]
 let answers: ((question: AdminQuestion) => unknown)[]
+let pids: number[]
+let silent: Set<number>
 beforeEach(async () => {
   supervisor = await createLimiter({ rules })
   workers = [await createLimiter({ rules }), await createLimiter({ rules })]
   answers = workers.map(createWorkerAnswers)
+  pids = [101, 102]
+  silent = new Set()
 })
 afterEach(async () => {
   for (const limiter of [supervisor, ...workers]) await limiter.close()
@@ -20,11 +24,20 @@ afterEach(async () => {
 
 /** As between processes: all that passes is text. */
 const plain = (value: unknown) => JSON.parse(JSON.stringify(value)) as never
+/** Those that are silent do not answer in time. */
+const asked = async (about: string, details: unknown): Promise<{ pid: number; answer: unknown }[]> =>
+  answers
+    .map((answer, at) => ({ pid: pids[at]!, answer: plain(about === 'admin' ? answer(plain(details)) : undefined) }))
+    .filter(({ pid }) => !silent.has(pid))
 const watch = () =>
   watchWorkers({
     workers: 2,
     limiter: supervisor,
-    ask: async (about, details) => answers.map(answer => plain(about === 'admin' ? answer(plain(details)) : undefined)),
+    ask: async (about, details) => (await asked(about, details)).map(({ answer }) => answer),
+    askEach: async (about, details) => await asked(about, details),
+    get pids() {
+      return pids
+    },
   })
 
 const call = (worker: number, ip: string) => workers[worker]!.check({ method: 'GET', path: '/', ip })
@@ -55,11 +68,40 @@ describe('the workers of a supervisor', () => {
     await call(0, '203.0.113.1')
     workers[1] = await createLimiter({ rules })
     answers[1] = createWorkerAnswers(workers[1])
+    pids = [101, 103]
     const trial = (await processes.figures()).rules.find(({ id }) => id === 'each~trial')
     expect(trial).toMatchObject({ allowed: 2, shadowRefused: 1 })
     expect(adminOf(workers[1]).trials).toHaveLength(1)
     adminOf(supervisor).endTrial('each~trial')
     await processes.figures()
     expect(workers.map(worker => adminOf(worker).trials.length)).toEqual([0, 0])
+  })
+
+  it('counts do not decrease when a worker is late, is replaced, or another one gets its number', async () => {
+    const processes = watch()
+    const total = async () => (await processes.figures()).total.allowed
+    for (const ip of ['203.0.113.1', '203.0.113.2', '203.0.113.3']) await call(0, ip)
+    await call(1, '203.0.113.1')
+    expect(await total()).toBe(4)
+    silent.add(101)
+    await call(1, '203.0.113.2')
+    expect(await total()).toBe(5)
+    silent.clear()
+    expect(await total()).toBe(5)
+    const replace = async (pid: number) => {
+      await workers[0]!.close()
+      workers[0] = await createLimiter({ rules })
+      answers[0] = createWorkerAnswers(workers[0])
+      pids = [pid, 102]
+    }
+    await replace(103)
+    await call(0, '203.0.113.1')
+    expect(await total()).toBe(6)
+    await call(0, '203.0.113.2')
+    expect(await total()).toBe(7)
+    await replace(103)
+    await call(0, '203.0.113.1')
+    expect(await total()).toBe(8)
+    expect((await processes.figures()).rules).toMatchObject([{ id: 'each', allowed: 8, waiting: 0 }])
   })
 })

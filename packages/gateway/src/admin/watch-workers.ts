@@ -1,6 +1,7 @@
 import type { Limiter } from 'diana-limiter'
-import { adminOf, mergeCallers, mergeStats } from 'diana-limiter/admin'
+import { adminOf, mergeCallers, mergeStats, type Stats } from 'diana-limiter/admin'
 import { mergeReports, type RouteReport } from '../upstreams/reports.ts'
+import { LastingStats } from './lasting-stats.ts'
 import type { ProcessState } from './merge-states.ts'
 import type { Processes } from './processes.ts'
 import type { AdminAnswers, AdminQuestion } from './worker-answers.ts'
@@ -11,17 +12,22 @@ export interface WorkerAsking {
   /** Reads the rules here, and judges no calls. */
   readonly limiter: Limiter
   ask(about: string, details: unknown): Promise<unknown[]>
+  /** The same with the process that gave each answer. */
+  askEach(about: string, details: unknown): Promise<{ readonly pid: number; readonly answer: unknown }[]>
+  /** The processes that run at this moment. */
+  readonly pids: readonly number[]
 }
 
 /** The workers of a supervisor, seen as one. */
 export function watchWorkers(supervisor: WorkerAsking): Processes {
+  const trials = () => adminOf(supervisor.limiter).trials.map(({ id, rule, text }) => ({ id, rule, text }))
   const ask = async <Want extends AdminQuestion['want']>(
     want: Want,
     more: Omit<AdminQuestion, 'want' | 'trials'> = {},
   ): Promise<AdminAnswers[Want][]> => {
-    const trials = adminOf(supervisor.limiter).trials.map(({ id, rule, text }) => ({ id, rule, text }))
-    return (await supervisor.ask('admin', { want, trials, ...more })) as AdminAnswers[Want][]
+    return (await supervisor.ask('admin', { want, trials: trials(), ...more })) as AdminAnswers[Want][]
   }
+  const lasting = new LastingStats({ merge: mergeStats, countersOf, progressOf: callsOf, retain: retainRules })
   let loads: ReadonlyMap<string, number> = new Map()
   let states: readonly ProcessState[] = []
   return {
@@ -29,10 +35,13 @@ export function watchWorkers(supervisor: WorkerAsking): Processes {
       return supervisor.workers
     },
     async figures() {
-      const answers = await ask('figures')
+      const found = await supervisor.askEach('admin', { want: 'figures', trials: trials() })
+      const each = found.map(({ pid, answer }) => ({ pid, answer: answer as AdminAnswers['figures'] }))
+      const answers = each.map(({ answer }) => answer)
       states = answers.map(({ state }) => state)
       loads = fullest(answers.flatMap(answer => answer.loads))
-      return mergeStats(answers.map(answer => answer.figures))
+      const stats = each.map(({ pid, answer }) => ({ pid, stats: answer.figures }))
+      return lasting.update(stats, supervisor.pids)
     },
     states: () => states,
     takeLoads: () => loads,
@@ -49,6 +58,26 @@ export function watchWorkers(supervisor: WorkerAsking): Processes {
     upstreams: async () => mergeReports((await supervisor.ask('upstreams', undefined)) as RouteReport[][]),
     close: () => {},
   }
+}
+
+/** What a process had counted; nothing that was true of its last moment only. */
+function countersOf({ overload: _, ...stats }: Stats): Stats {
+  const { store } = stats
+  return {
+    ...stats,
+    rules: stats.rules.map(({ estimate: _estimate, leased: _leased, ...rule }) => ({ ...rule, waiting: 0 })),
+    ...(store && { store: { ...store, leases: { ...store.leases, keys: 0, permits: 0 } } }),
+  }
+}
+
+function callsOf({ total: { allowed, refused } }: Stats): number {
+  return allowed + refused
+}
+
+/** Rules that no process has any more are forgotten. */
+function retainRules(ended: Stats, running: readonly Stats[]): Stats {
+  const known = new Set(running.flatMap(({ rules }) => rules.map(({ id }) => id)))
+  return { ...ended, rules: ended.rules.filter(({ id }) => known.has(id)) }
 }
 
 function added(leases: readonly (readonly [rule: string, permits: number])[]): Map<string, number> {

@@ -62,6 +62,14 @@ export function mergeHttpStats(all: readonly HttpStats[]): HttpStats {
   }
 }
 
+/** How many series are kept of processes that have ended. */
+const mostEndedSeries = 10_000
+
+/** What a process had counted; nothing that was true of its last moment only. */
+export function httpCountersOf({ traffic, ...stats }: HttpStats): HttpStats {
+  return { ...stats, traffic: traffic.slice(0, mostEndedSeries), upstreams: [], inProgress: 0, connections: 0 }
+}
+
 function mergeBy<Item extends { readonly route: string; readonly upstream: string }>(
   items: readonly Item[],
   merge: (one: Item, other: Item) => Item,

@@ -6,10 +6,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createLimiter, type Limiter } from 'diana-limiter'
 import { documentOf } from 'diana-limiter/gateway'
+import { LastingStats } from '../admin/lasting-stats.ts'
 import type { GatewayProcess, GatewayProcessOptions } from '../lifecycle/gateway-process.ts'
 import type { ListeningSocket, ServerHandle } from '../lifecycle/listening-socket.ts'
 import type { ServerProgram } from '../lifecycle/server-program.ts'
-import { type HttpStats, mergeHttpStats } from '../telemetry/http-stats.ts'
+import { type HttpStats, httpCountersOf, mergeHttpStats } from '../telemetry/http-stats.ts'
 import { shareStickySecret } from '../upstreams/balancing/sticky-cookie.ts'
 import { settingsVariable, type Told, type WorkerSettings } from './messages.ts'
 import { type KeptProcessParts, SupervisedProcess } from './supervised-process.ts'
@@ -46,6 +47,7 @@ export class Supervisor implements GatewayProcess {
   #also: GatewayProcess['also']
   #ready = false
   #question = 0
+  readonly #httpStats = new LastingStats({ merge: mergeHttpStats, countersOf: httpCountersOf, progressOf: callsOf })
   #onSocket: (handle: ServerHandle) => void = handle => handle.close()
   /** The inherited socket that workers share, if there is one. */
   #fd: number | undefined
@@ -94,8 +96,21 @@ export class Supervisor implements GatewayProcess {
 
   /** What the workers answer, those that do in time; see questions.ts. */
   async ask(about: string, details?: unknown): Promise<unknown[]> {
-    const answers = await Promise.all(this.#workers.map(worker => this.#askOne(worker, about, details)))
-    return answers.filter(answer => answer !== undefined)
+    return (await this.askEach(about, details)).map(({ answer }) => answer)
+  }
+
+  /** The same with the process that gave each answer. */
+  async askEach(about: string, details?: unknown): Promise<{ readonly pid: number; readonly answer: unknown }[]> {
+    const asked = this.#workers.map(async worker => {
+      const { pid = 0 } = worker
+      return { pid, answer: await this.#askOne(worker, about, details) }
+    })
+    return (await Promise.all(asked)).filter(({ answer }) => answer !== undefined)
+  }
+
+  /** The workers that run at this moment. */
+  get pids(): number[] {
+    return this.#workers.flatMap(({ pid }) => pid ?? [])
   }
 
   /** A copy of what the workers listen on: they have it from the system, and this process has it not. */
@@ -113,7 +128,9 @@ export class Supervisor implements GatewayProcess {
   }
 
   async httpStats(): Promise<HttpStats> {
-    return mergeHttpStats((await this.ask('http')) as HttpStats[])
+    const answers = await this.askEach('http')
+    const stats = answers.map(({ pid, answer }) => ({ pid, stats: answer as HttpStats }))
+    return this.#httpStats.update(stats, this.pids)
   }
 
   reopenLogs(): void {
@@ -232,4 +249,8 @@ function startCounting(config: string, socket: string) {
 
 function pathOf(program: string): string {
   return fileURLToPath(new URL(`./${program}.js`, import.meta.url))
+}
+
+function callsOf({ traffic }: HttpStats): number {
+  return traffic.reduce((sum, { calls }) => sum + Object.values(calls).reduce((all, count) => all + count, 0), 0)
 }
