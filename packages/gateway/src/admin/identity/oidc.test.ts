@@ -139,6 +139,15 @@ describe('a token of an issuer', () => {
     expect([reply.statusCode, reply.json().detail]).toEqual([403, expect.stringContaining('x-diana-request')])
   })
 
+  it('the live stream ends with the token', async () => {
+    await open()
+    const authorization = `Bearer ${issuer.tokenOf({ ...ann, exp: seconds() + 1 })}`
+    const reply = await app.inject({ url: '/api/v1/live', headers: { host: '127.0.0.1', authorization } })
+    expect([reply.statusCode, reply.body]).toEqual([200, expect.stringContaining('event: status')])
+    const again = await app.inject({ url: '/api/v1/live', headers: { host: '127.0.0.1', authorization } })
+    expect(again.statusCode).toBe(401)
+  })
+
   it('wrong signatures count as wrong tokens, and expired tokens do not', async () => {
     await open()
     const old = issuer.tokenOf({ ...ann, exp: seconds() - 1 })
