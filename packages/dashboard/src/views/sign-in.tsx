@@ -1,7 +1,7 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { messages } from '../i18n/index.ts'
-import { keepToken, token } from '../session.ts'
+import { keepToken, refusal, session, token } from '../session.ts'
 
 /** Asks for the admin token, once per tab. */
 export function SignIn(): JSX.Element {
@@ -17,7 +17,16 @@ export function SignIn(): JSX.Element {
       }}
     >
       <h2>{told.title}</h2>
-      {wasWrong && <p role="alert">{told.wrong}</p>}
+      {refusal.value !== undefined && <p role="alert">{refusal.value}</p>}
+      {wasWrong && refusal.value === undefined && <p role="alert">{told.wrong}</p>}
+      {!wasWrong && session.value?.user !== undefined && (
+        <p role="alert">
+          {told.ended}{' '}
+          <button type="button" onClick={() => location.reload()}>
+            {told.reload}
+          </button>
+        </p>
+      )}
       <label>
         <span>{told.label}</span>
         <input type="password" autocomplete="off" value={text} onInput={event => setText(event.currentTarget.value)} />
