@@ -1,5 +1,4 @@
-import type { Identity } from './identity/identity.ts'
-import type { Role } from './operations/operation.ts'
+import type { Identity, Role } from './identity/identity.ts'
 
 /** One change that was made through the admin API, or one that was refused. */
 export interface AuditEntry {

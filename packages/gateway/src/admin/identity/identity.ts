@@ -1,4 +1,5 @@
-import type { Role } from '../operations/operation.ts'
+/** What someone may do: everything, or to read without the documents, which may hold secrets. */
+export type Role = 'operator' | 'viewer'
 
 /** Who makes a request of the admin API, and what they may do. */
 export interface Identity {

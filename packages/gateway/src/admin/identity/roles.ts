@@ -1,7 +1,6 @@
 import type { RoleSettings } from '../../settings/identity-settings.ts'
-import type { Role } from '../operations/operation.ts'
 import { Refusal } from '../refusal.ts'
-import type { User } from './identity.ts'
+import type { Role, User } from './identity.ts'
 
 const mostShown = 20
 

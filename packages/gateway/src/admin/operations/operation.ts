@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import type { Audit } from '../audit.ts'
 import type { Blocks } from '../blocks.ts'
 import type { EarlierVersions } from '../earlier-versions.ts'
-import type { Identity } from '../identity/identity.ts'
+import type { Identity, Role } from '../identity/identity.ts'
 import type { Live } from '../live.ts'
 import type { Processes } from '../processes.ts'
 
@@ -18,9 +18,6 @@ export interface AdminContext {
   /** Where users sign out that a proxy has signed in; undefined if there is no such page. */
   readonly logoutUrl?: string | undefined
 }
-
-/** What someone may do: everything, or to read without the documents, which may hold secrets. */
-export type Role = 'operator' | 'viewer'
 
 /** What was asked: parts of the path, the query and the body, each as its schema read it. */
 export interface AdminRequest<Query, Body> {
