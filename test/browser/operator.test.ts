@@ -163,6 +163,48 @@ describe('a phone', () => {
   })
 })
 
+describe('a user that a proxy has signed in', () => {
+  it('the header shows the name and the role, changes have the name, and users without a role see why', async () => {
+    const identity = {
+      trustedProxies: ['127.0.0.1'],
+      headers: { user: 'x-user', groups: 'x-groups' },
+      roles: { operator: ['group:sre'], viewer: ['group:staff'] },
+      logoutUrl: '/oauth2/sign_out',
+    }
+    const guarded = await runGateway({ config, page: built, identity })
+    const name = `ann.${'long-'.repeat(20)}name@example.com`
+    // the headers that a proxy adds
+    const as = (groups: string) => ({ extraHTTPHeaders: { 'x-user': name, 'x-groups': groups } })
+    const ann = await openTab(browser, `${guarded.admin}/#/rules`, {
+      ...as('sre'),
+      viewport: { width: 390, height: 800 },
+    })
+    const { page } = ann
+    await page.locator('.pulse[data-state=live]').waitFor(until)
+    expect(await page.locator('.settings .user').getAttribute('title')).toBe(name)
+    await textOf(page.locator('.settings .badge')).toBe('operator')
+    expect(await page.getByRole('link', { name: 'Sign out' }).getAttribute('href')).toBe('/oauth2/sign_out')
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390)
+    const changed = await page.evaluate(async () => {
+      const headers = { 'content-type': 'application/json' }
+      const body = JSON.stringify({ rule: 'hello', text: 'id: hello\nby: account\nlimit: 6/h' })
+      return (await fetch('api/v1/trials', { method: 'POST', headers, body })).status
+    })
+    expect(changed).toBe(200)
+    await page.goto(`${guarded.admin}/#/fleet`)
+    await textOf(page.locator('.changes li small').first()).toBe(`${name} · 127.0.0.1`)
+    expect(ann.problems).toEqual([])
+    await ann.close()
+    const viewer = await openTab(browser, guarded.admin, as('staff'))
+    await textOf(viewer.page.locator('.settings .badge')).toBe('read only')
+    await viewer.close()
+    const eve = await openTab(browser, guarded.admin, as('sales'))
+    await textOf(eve.page.getByRole('alert')).toMatch(/in the groups sales, which has no role here.*group:sre/)
+    await eve.close()
+    await guarded.close()
+  })
+})
+
 describe('signing out', () => {
   it('an operator signs out, and the token is gone from the tab', async () => {
     const token = 'a-token-for-the-test-0123'

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createLimiter } from 'diana-limiter'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
-import { createAdmin } from '../../packages/gateway/src/admin/server/create-admin.ts'
+import { type AdminOptions, createAdmin } from '../../packages/gateway/src/admin/server/create-admin.ts'
 import { createGateway } from '../../packages/gateway/src/gateway.ts'
 import { findProgram } from '../../scripts/programs.mjs'
 
@@ -49,15 +49,16 @@ interface RunOptions {
   readonly page: string
   readonly ports?: { readonly url: string; readonly admin: string }
   readonly token?: string
+  readonly identity?: AdminOptions['identity']
 }
 
 /** A gateway with its admin server; `ports` are those of an earlier one, for a restart. */
-export async function runGateway({ config, page, ports, token }: RunOptions): Promise<Running> {
+export async function runGateway({ config, page, ports, token, identity }: RunOptions): Promise<Running> {
   const service = createServer((_request, response) => response.end('served'))
   const upstream = await listen(service)
   const limiter = await createLimiter({ config })
   const gateway = await createGateway({ limiter, upstream })
-  const admin = await createAdmin({ limiter, host: '127.0.0.1', page, token })
+  const admin = await createAdmin({ limiter, host: '127.0.0.1', page, token, identity })
   const on = (address: string | undefined) => ({ host: '127.0.0.1', port: Number(new URL(address ?? 'x://x:0').port) })
   const adminAddress = await admin.listen(on(ports?.admin))
   const url = await gateway.listen(on(ports?.url))

@@ -46,9 +46,9 @@ export function createFakeAdmin({ crowd = 0 }: { crowd?: number } = {}): Middlew
 
   const answers: Record<string, (body: Record<string, string>, url: URL) => unknown> = {
     'GET status': status,
-    'GET session': () => ({ role: 'operator' }),
+    'GET session': () => ({ role: 'operator', user: 'ann@example.com', via: 'proxy', logoutUrl: '/sign_out' }),
     'GET versions': () => ({ versions: [] }),
-    'GET audit': () => ({ changes: [] }),
+    'GET audit': () => ({ changes: [], refused: [] }),
     'GET refusals': () => ({ refusals: figures.refusals() }),
     'GET openapi.json': () => ({ paths: { '/api/v1/blocks': {}, '/api/v1/reset': {} } }),
     'GET rules': () => ({ rules }),

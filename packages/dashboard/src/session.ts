@@ -1,12 +1,27 @@
-import { type Signal, signal } from '@preact/signals'
+import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals'
 
 const NAME = 'diana.token'
 
 /** The admin token of this tab; empty where none is needed. */
 export const token: Signal<string> = signal(sessionStorage.getItem(NAME) ?? '')
 
-/** Whether the token of this tab may change anything; a gateway without tokens lets everybody. */
-export const mayChange: Signal<boolean> = signal(true)
+/** Who looks at the page, as the gateway knows them. */
+export interface Session {
+  readonly role: string
+  /** Left out if no user is named: a token has no name. */
+  readonly user?: string | undefined
+  readonly via?: string | undefined
+  /** Where a user signs out that a proxy has signed in. */
+  readonly logoutUrl?: string | undefined
+}
+
+export const session: Signal<Session | undefined> = signal(undefined)
+
+/** Whether this tab may change anything; a gateway without tokens lets everybody. */
+export const mayChange: ReadonlySignal<boolean> = computed(() => (session.value?.role ?? 'operator') === 'operator')
+
+/** Why the gateway does not let this tab in, if it says more than that a token is needed. */
+export const refusal: Signal<string | undefined> = signal(undefined)
 
 /** Whether the gateway asked for a token that this tab does not have. */
 export const tokenIsAsked: Signal<boolean> = signal(false)
@@ -14,6 +29,7 @@ export const tokenIsAsked: Signal<boolean> = signal(false)
 export function keepToken(text: string): void {
   sessionStorage.setItem(NAME, text)
   token.value = text
+  refusal.value = undefined
   tokenIsAsked.value = false
 }
 

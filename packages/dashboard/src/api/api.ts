@@ -1,9 +1,9 @@
-import { token } from '../session.ts'
+import { type Session, token } from '../session.ts'
 import { Problem } from './problem.ts'
 import type {
   Block,
   Caller,
-  Change,
+  Changes,
   Explanation,
   FiguresHistory,
   History,
@@ -25,14 +25,20 @@ const ROOT = 'api/v1/'
 /** Asks the gateway; a refusal of any kind is a `Problem`. */
 export async function ask(path: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers)
+  // a proxy whose session has ended then says so, and sends no page to sign in
+  headers.append('accept', 'application/json')
   if (token.value !== '') headers.set('authorization', `Bearer ${token.value}`)
   let response: Response
   try {
-    response = await fetch(ROOT + path, { ...init, headers, cache: 'no-store', credentials: 'omit' })
+    // cookies are those of a proxy in front: the gateway has none
+    const how = { cache: 'no-store', credentials: 'same-origin', redirect: 'manual' } as const
+    response = await fetch(ROOT + path, { ...init, ...how, headers })
   } catch (error) {
     throw new Problem(0, String((error as Error).message))
   }
   if (response.ok) return response
+  // only a proxy redirects: to the page where users sign in
+  if (response.type === 'opaqueredirect') throw new Problem(401, '')
   const body = (await response.json().catch(() => ({}))) as Record<string, unknown>
   throw new Problem(response.status, String(body.detail ?? body.title ?? response.statusText), body)
 }
@@ -90,8 +96,8 @@ function queryOf(question: object): string {
 
 /** The admin API, one function per question. */
 export const api = {
-  session: (signal?: AbortSignal) => read<{ role: string }>('session', signal),
-  audit: () => read<{ changes: Change[] }>('audit').then(({ changes }) => changes),
+  session: (signal?: AbortSignal) => read<Session>('session', signal),
+  audit: () => read<Changes>('audit'),
   status: (signal?: AbortSignal) => read<Status>('status', signal),
   rules: (signal?: AbortSignal) => read<{ rules: Rule[] }>('rules', signal).then(({ rules }) => rules),
   figures: (seconds: number, signal?: AbortSignal) => read<FiguresHistory>(`figures?seconds=${seconds}`, signal),

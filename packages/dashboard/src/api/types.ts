@@ -167,12 +167,22 @@ export interface Status {
 /** A period of the calendar. */
 export type Unit = 'day' | 'week' | 'month' | 'year'
 
-/** A change that was made through the admin API. */
+/** A change that was made through the admin API, or one that was refused. */
 export interface Change {
   readonly at: number
   readonly operation: string
   readonly subject: string
   readonly from: string
+  /** The name of the user, or which token was given. */
+  readonly who?: string | undefined
+  readonly via?: string | undefined
+  readonly role?: string | undefined
+  readonly refused?: string | undefined
+}
+
+export interface Changes {
+  readonly changes: readonly Change[]
+  readonly refused?: readonly Change[] | undefined
 }
 
 export type Where = 'local' | 'remote'

@@ -3,7 +3,7 @@ import { api, ask } from '../api/api.ts'
 import { Problem } from '../api/problem.ts'
 import { readServerEvents, type ServerEvent } from '../api/server-events.ts'
 import type { LiveStats, Rule, RuleCosts, Status } from '../api/types.ts'
-import { mayChange, tokenIsAsked } from '../session.ts'
+import { refusal, session, tokenIsAsked } from '../session.ts'
 import { OverloadFigures } from './overload-figures.ts'
 import { Ring, SECONDS } from './ring.ts'
 import { StoreCalls } from './store-calls.ts'
@@ -16,6 +16,8 @@ const SILENCE_MS = 5000
 const LOADING_MS = 60_000
 /** The load of a rule that has a call every few seconds is shown meanwhile, too. */
 const LOAD_SECONDS = 60
+/** A stream that lasted for less has failed. */
+const STEADY_MS = 5000
 const RETRY_MS = [250, 500, 1000, 2000]
 
 export const connection: Signal<Connection> = signal('connecting')
@@ -62,12 +64,16 @@ export function waitingFor(rule?: string): number {
 export async function followGateway(signal: AbortSignal): Promise<void> {
   let attempt = 0
   while (!signal.aborted) {
+    const startedAt = performance.now()
     try {
       await followOnce(signal, () => {
         attempt = 0
       })
+      // a stream ends in good order when the identity of its reader does: they say again who they are
+      if (performance.now() - startedAt > STEADY_MS) continue
     } catch (error) {
-      if (error instanceof Problem && error.status === 401) {
+      if (error instanceof Problem && isKeptOut(error)) {
+        refusal.value = error.status === 401 ? undefined : error.message
         await untilTokenIsGiven()
         continue
       }
@@ -76,6 +82,11 @@ export async function followGateway(signal: AbortSignal): Promise<void> {
     connection.value = 'lost'
     await pause(RETRY_MS[Math.min(attempt++, RETRY_MS.length - 1)]!)
   }
+}
+
+/** Whether the gateway is there and does not let this tab in. */
+function isKeptOut({ status, body }: Problem): boolean {
+  return status === 401 || ((status === 400 || status === 403) && typeof body.detail === 'string')
 }
 
 async function followOnce(outer: AbortSignal, onLive: () => void): Promise<void> {
@@ -102,8 +113,7 @@ async function followOnce(outer: AbortSignal, onLive: () => void): Promise<void>
 
 async function readEverything(signal: AbortSignal): Promise<void> {
   // a gateway that knows no roles lets everybody change everything
-  const session = await api.session(signal).catch(() => ({ role: 'operator' }))
-  mayChange.value = session.role === 'operator'
+  session.value = await api.session(signal).catch(() => ({ role: 'operator' }))
   const [history, told, state] = await Promise.all([
     api.figures(SECONDS, signal),
     api.rules(signal),

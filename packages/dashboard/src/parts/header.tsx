@@ -2,7 +2,7 @@ import type { JSX } from 'preact'
 import { connection } from '../figures/live.ts'
 import { chooseLanguage, type Language, language, languages, messages } from '../i18n/index.ts'
 import { hashOf, route, VIEWS } from '../route.ts'
-import { mayChange, signOut, token, tokenIsAsked } from '../session.ts'
+import { mayChange, session, signOut, token, tokenIsAsked } from '../session.ts'
 import { chooseTheme, THEMES, type Theme, theme } from '../theme.ts'
 
 /** The band at the top: who this is, the views, how the gateway is, colours and language. */
@@ -23,12 +23,7 @@ export function Header(): JSX.Element {
       </nav>
       <div class="settings">
         <Pulse />
-        {!mayChange.value && <span class="badge">{messages.value.signIn.viewer}</span>}
-        {token.value !== '' && !tokenIsAsked.value && (
-          <button type="button" class="quiet" onClick={signOut}>
-            {messages.value.signIn.leave}
-          </button>
-        )}
+        {!tokenIsAsked.value && <Who />}
         <label>
           <span class="unseen">{themeWords.label}</span>
           <select value={theme.value} onChange={event => chooseTheme(event.currentTarget.value as Theme)}>
@@ -51,6 +46,35 @@ export function Header(): JSX.Element {
         </label>
       </div>
     </header>
+  )
+}
+
+/** The user and their role, and the way out; of a token only that it may not change anything. */
+function Who(): JSX.Element {
+  const { signIn } = messages.value
+  const { user, logoutUrl } = session.value ?? {}
+  return (
+    <span class="identity">
+      {user !== undefined && (
+        <span class="user" title={user}>
+          {user}
+        </span>
+      )}
+      <span class="role">
+        {!mayChange.value && <span class="badge">{signIn.viewer}</span>}
+        {user !== undefined && mayChange.value && <span class="badge">{signIn.operator}</span>}
+        {token.value !== '' && (
+          <button type="button" class="quiet" onClick={signOut}>
+            {signIn.leave}
+          </button>
+        )}
+        {token.value === '' && logoutUrl !== undefined && (
+          <a class="leave" href={logoutUrl}>
+            {signIn.leave}
+          </a>
+        )}
+      </span>
+    </span>
   )
 }
 

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
 import { api } from '../api/api.ts'
-import type { Outage, SourceStatus, Status, StoreStatus } from '../api/types.ts'
+import type { Change, Outage, SourceStatus, Status, StoreStatus } from '../api/types.ts'
 import { connection, leasedRules, second, status, storeCalls } from '../figures/live.ts'
 import { formatDuration, formatMoment, formatNumber, formatRatio } from '../i18n/format.ts'
 import { messages } from '../i18n/index.ts'
@@ -23,7 +23,7 @@ export function Fleet(): JSX.Element {
       <Sources sources={current.sources} />
       <Gateway status={current} />
       <Workers status={current} />
-      <Changes />
+      <AuditLists />
     </>
   )
 }
@@ -193,27 +193,51 @@ function Workers({ status }: { status: Status }): JSX.Element | null {
   )
 }
 
-/** What was changed through the admin API. */
-function Changes(): JSX.Element | null {
+/** What was changed through the admin API, by which user, and what was refused. */
+function AuditLists(): JSX.Element | null {
   const { fleet: texts } = messages.value
   const { answer } = useAnswer(() => api.audit(), [Math.floor(second.value / AUDIT_SECONDS)])
   if (answer === undefined) return null
+  const { changes, refused = [] } = answer
   return (
     <section class="panel changes" aria-label={texts.changes}>
       <div class="panel-head">
         <h2>{texts.changes}</h2>
       </div>
-      {answer.length === 0 && <p class="empty">{texts.noChanges}</p>}
-      <ol class="history">
-        {answer.map(({ at, operation, subject, from }) => (
-          <li key={`${at} ${operation} ${subject}`}>
-            <time dateTime={new Date(at).toISOString()}>{formatMoment(at)}</time> <b>{changeText(operation)}</b>{' '}
-            <span>{subject}</span> <small>{from}</small>
-          </li>
-        ))}
-      </ol>
+      {changes.length === 0 && <p class="empty">{texts.noChanges}</p>}
+      <ChangeList changes={changes} />
+      {refused.length > 0 && <h3>{texts.refusedChanges}</h3>}
+      <ChangeList changes={refused} />
     </section>
   )
+}
+
+function ChangeList({ changes }: { changes: readonly Change[] }): JSX.Element | null {
+  if (changes.length === 0) return null
+  return (
+    <ol class="history">
+      {changes.map((change, index) => (
+        <li key={`${change.at} ${change.operation} ${change.subject} ${index}`}>
+          <time dateTime={new Date(change.at).toISOString()}>{formatMoment(change.at)}</time>{' '}
+          {change.refused !== undefined && <b>{refusedText(change.refused)}: </b>}
+          <b>{changeText(change.operation)}</b> <span>{change.subject}</span>{' '}
+          <small>{[whoText(change), change.from].filter(text => text !== '').join(' · ')}</small>
+        </li>
+      ))}
+    </ol>
+  )
+}
+
+/** A user by name; a token by what it is, since it has no name. */
+function whoText({ who, via, role }: Change): string {
+  const { tokens } = messages.value.fleet
+  if (via === 'token') return role === 'viewer' ? tokens.viewer : tokens.operator
+  return via === 'open' ? tokens.none : who === 'wrong token' && via === 'none' ? tokens.wrong : (who ?? '')
+}
+
+function refusedText(reason: string): string {
+  const { reasons } = messages.value.fleet
+  return Object.hasOwn(reasons, reason) ? reasons[reason as keyof typeof reasons] : reason
 }
 
 function changeText(operation: string): string {

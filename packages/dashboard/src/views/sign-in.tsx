@@ -1,11 +1,11 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { messages } from '../i18n/index.ts'
-import { keepToken, token } from '../session.ts'
+import { keepToken, refusal, session, token } from '../session.ts'
 
 /** Asks for the admin token, once per tab. */
 export function SignIn(): JSX.Element {
-  const { signIn: told } = messages.value
+  const { signIn: texts } = messages.value
   const [text, setText] = useState('')
   const wasWrong = token.value !== ''
   return (
@@ -16,14 +16,23 @@ export function SignIn(): JSX.Element {
         if (text !== '') keepToken(text)
       }}
     >
-      <h2>{told.title}</h2>
-      {wasWrong && <p role="alert">{told.wrong}</p>}
+      <h2>{texts.title}</h2>
+      {refusal.value !== undefined && <p role="alert">{refusal.value}</p>}
+      {wasWrong && refusal.value === undefined && <p role="alert">{texts.wrong}</p>}
+      {!wasWrong && session.value?.user !== undefined && (
+        <p role="alert">
+          {texts.ended}{' '}
+          <button type="button" onClick={() => location.reload()}>
+            {texts.reload}
+          </button>
+        </p>
+      )}
       <label>
-        <span>{told.label}</span>
+        <span>{texts.label}</span>
         <input type="password" autocomplete="off" value={text} onInput={event => setText(event.currentTarget.value)} />
       </label>
-      <p class="hush">{told.note}</p>
-      <button type="submit">{told.enter}</button>
+      <p class="hush">{texts.note}</p>
+      <button type="submit">{texts.enter}</button>
     </form>
   )
 }

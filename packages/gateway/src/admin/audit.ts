@@ -1,29 +1,78 @@
-/** One change that was made through the admin API. */
+import type { Identity, Role } from './identity/identity.ts'
+
+/** One change that was made through the admin API, or one that was refused. */
 export interface AuditEntry {
   /** Milliseconds since 1970. */
   readonly at: number
-  /** The id of the operation, as the OpenAPI document names it. */
+  /** The id of the operation, as the OpenAPI document names it; `signIn` for a request without a role. */
   readonly operation: string
   /** The rule, document, trial, caller or block that was changed; masked where it names a caller. */
   readonly subject: string
-  /** The address that the change came from. */
+  /** The address that the request came from. */
   readonly from: string
+  /** The name of the user, or which token was given. */
+  readonly who: string
+  /** How they were recognized, so that a user cannot pass for a token by a name. */
+  readonly via: Identity['via'] | 'none'
+  readonly role: Role | 'none'
+  /** Why nothing was changed; left out for a change. */
+  readonly refused?: string | undefined
 }
 
 const most = 1000
+const mostRefused = 200
+const longestText = 256
 const longestSubject = 120
+/** Refusals beyond this are not recorded: anyone can cause them. */
+const refusedPerMinute = 60
+const minuteMs = 60_000
 
-/** Who changed what, and when: the last changes since this process started. */
+/** Who changed what, and when; and who was refused, in a list of their own, so that guesses push out no change. */
 export class Audit {
-  readonly #entries: AuditEntry[] = []
+  readonly #changes: AuditEntry[] = []
+  readonly #refused: AuditEntry[] = []
+  readonly #onEntry: (entry: AuditEntry) => void
 
-  add({ subject, ...entry }: AuditEntry): void {
-    this.#entries.push({ ...entry, subject: subject.slice(0, longestSubject) })
-    if (this.#entries.length > most) this.#entries.shift()
+  /** Begins with the entries of earlier runs; `onEntry` gets each new one. */
+  constructor(earlier: readonly AuditEntry[] = [], onEntry: (entry: AuditEntry) => void = () => {}) {
+    this.#onEntry = onEntry
+    for (const entry of earlier) this.#keep(entry)
   }
 
-  /** The newest first. */
+  add(entry: AuditEntry): void {
+    const bounded = {
+      ...entry,
+      subject: entry.subject.slice(0, longestSubject),
+      from: entry.from.slice(0, longestText),
+      who: entry.who.slice(0, longestText),
+    }
+    if (bounded.refused !== undefined && this.#isKnown(bounded)) return
+    this.#keep(bounded)
+    this.#onEntry(bounded)
+  }
+
+  /** The newest changes first. */
   read(count: number): AuditEntry[] {
-    return this.#entries.slice(-count).reverse()
+    return this.#changes.slice(-count).reverse()
+  }
+
+  /** The newest refusals first. */
+  readRefused(count: number): AuditEntry[] {
+    return this.#refused.slice(-count).reverse()
+  }
+
+  #keep(entry: AuditEntry): void {
+    const [list, bound] = entry.refused === undefined ? [this.#changes, most] : [this.#refused, mostRefused]
+    list.push(entry)
+    if (list.length > bound) list.shift()
+  }
+
+  /** Whether the same was refused in the last minute, or too much was. */
+  #isKnown({ at, who, from, operation, refused }: AuditEntry): boolean {
+    const lately = this.#refused.filter(entry => at - entry.at < minuteMs)
+    if (lately.length >= refusedPerMinute) return true
+    return lately.some(
+      one => one.who === who && one.from === from && one.operation === operation && one.refused === refused,
+    )
   }
 }

@@ -13,16 +13,23 @@ export interface EarlierVersion {
 const mostVersions = 50
 const mostCharacters = 8 * 1024 * 1024
 
-/** The texts that were replaced since this process started, so that a change can be taken back; in bounded memory. */
+/** The texts that were replaced through this API, so that a change can be taken back; in bounded memory. */
 export class EarlierVersions {
   readonly #versions: EarlierVersion[] = []
+  readonly #onChange: (all: () => readonly EarlierVersion[]) => void
+
+  /** Begins with those of earlier runs; `onChange` gets all of them when there is a new one. */
+  constructor(
+    earlier: readonly EarlierVersion[] = [],
+    onChange: (all: () => readonly EarlierVersion[]) => void = () => {},
+  ) {
+    this.#onChange = onChange
+    for (const version of earlier) this.#keep(version)
+  }
 
   add(where: Where, text: string, at: number): void {
-    this.#versions.push({ id: randomUUID(), at, where, text })
-    const size = () => this.#versions.reduce((sum, version) => sum + version.text.length, 0)
-    while (this.#versions.length > mostVersions || (this.#versions.length > 1 && size() > mostCharacters)) {
-      this.#versions.shift()
-    }
+    this.#keep({ id: randomUUID(), at, where, text })
+    this.#onChange(() => this.#versions)
   }
 
   /** The newest first. */
@@ -32,5 +39,13 @@ export class EarlierVersions {
 
   find(id: string): EarlierVersion | undefined {
     return this.#versions.find(version => version.id === id)
+  }
+
+  #keep(version: EarlierVersion): void {
+    this.#versions.push(version)
+    const size = () => this.#versions.reduce((sum, { text }) => sum + text.length, 0)
+    while (this.#versions.length > mostVersions || (this.#versions.length > 1 && size() > mostCharacters)) {
+      this.#versions.shift()
+    }
   }
 }

@@ -39,8 +39,8 @@ describe('the roles of the admin API', () => {
       const isClosed = (method !== 'GET' && !open.has(path)) || /^\/(document|versions)/.test(path)
       expect([method, path, status === 403]).toEqual([method, path, isClosed])
     }
-    expect((await ask('viewer', 'GET', '/session')).body).toEqual({ role: 'viewer' })
-    expect((await ask('operator', 'GET', '/session')).body).toEqual({ role: 'operator' })
+    expect((await ask('viewer', 'GET', '/session')).body).toEqual({ role: 'viewer', via: 'token' })
+    expect((await ask('operator', 'GET', '/session')).body).toEqual({ role: 'operator', via: 'token' })
     const both = { host: '127.0.0.1', page: '/nowhere', limiter }
     await expect(createAdmin({ ...both, viewToken: tokens.viewer })).rejects.toThrow('read-only admin token')
     const same = { token: tokens.operator, viewToken: tokens.operator }
@@ -52,15 +52,18 @@ describe('the roles of the admin API', () => {
     await ask('operator', 'POST', '/explain', { request: 'GET /' })
     await ask('operator', 'POST', '/blocks', { rule: 'none', key: 'annabel', for: '1m' })
     await ask('operator', 'POST', '/trials', { rule: 'each', text: 'id: each\nby: account\nlimit: 2/h' })
-    const { changes } = (await ask('viewer', 'GET', '/audit')).body
+    await ask('viewer', 'DELETE', '/blocks/each')
+    await ask('viewer', 'DELETE', '/blocks/each')
+    const { changes, refused } = (await ask('viewer', 'GET', '/audit')).body
+    const by = { at: expect.any(Number), from: '127.0.0.1', who: 'operator token', via: 'token', role: 'operator' }
     expect(changes).toEqual([
-      { at: expect.any(Number), operation: 'postTrials', subject: 'each', from: '127.0.0.1' },
-      {
-        at: expect.any(Number),
-        operation: 'postBlocks',
-        subject: expect.stringMatching(/^each an… #/),
-        from: '127.0.0.1',
-      },
+      { ...by, operation: 'postTrials', subject: 'each' },
+      { ...by, operation: 'postBlocks', subject: expect.stringMatching(/^each an… #/) },
+    ])
+    // the same again within a minute is one entry
+    const viewer = { ...by, who: 'viewer token', role: 'viewer', refused: 'read only' }
+    expect(refused.filter((one: { operation: string }) => one.operation === 'deleteBlocksById')).toEqual([
+      { ...viewer, operation: 'deleteBlocksById', subject: 'each' },
     ])
   })
 })

@@ -5,8 +5,11 @@ const keepAliveMs = 15_000
 /** Whoever reads more slowly than this has left, or cannot follow. */
 const mostUnreadBytes = 4 * 1024 * 1024
 
-/** Sends what is live as server-sent events, until the reader leaves. */
-export function stream(reply: FastifyReply, live: Live): void {
+/** Longer times would overflow a timer. */
+const longestMs = 24 * 60 * 60_000
+
+/** Sends what is live as server-sent events, until the reader leaves or their identity ends. */
+export function stream(reply: FastifyReply, live: Live, endsAt?: number | undefined): void {
   reply.hijack()
   const { raw } = reply
   const headers = Object.entries(reply.getHeaders()).map(([name, value]) => [name, String(value)])
@@ -20,7 +23,11 @@ export function stream(reply: FastifyReply, live: Live): void {
   send('retry: 2000\n\n')
   const leave = live.follow(({ event, data }) => send(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`))
   const keepAlive = setInterval(() => send(':\n\n'), keepAliveMs).unref()
+  // who may still read comes back and says again who they are
+  const lastsMs = endsAt === undefined ? undefined : Math.min(Math.max(endsAt - Date.now(), 0), longestMs)
+  const ending = lastsMs === undefined ? undefined : setTimeout(() => raw.end(), lastsMs).unref()
   raw.on('close', () => {
+    clearTimeout(ending)
     clearInterval(keepAlive)
     leave()
   })

@@ -3,7 +3,7 @@ import { dirname, isAbsolute } from 'node:path'
 import { DianaError, type Mistake, type Plugin, type RuleDocument } from 'diana-limiter'
 import { assertRules, type Extensions, importPlugins, mergeExtensions, pluginsNamedIn } from 'diana-limiter/gateway'
 import { formatMistake, parseText } from 'diana-limiter/schema'
-import { assertSafe } from '../admin/server/create-admin.ts'
+import { assertSafe } from '../admin/server/assert-safe.ts'
 import { assertProxyProtocol, assertStartable, type PrepareOptions } from '../prepare-gateway.ts'
 import { serveSection } from '../serve/serve-settings.ts'
 import { type GatewaySettings, gatewaySection } from '../settings/gateway-settings.ts'
@@ -82,12 +82,8 @@ async function assertUsable(document: RuleDocument, vocabulary: Extensions, file
   const settings = document.sections?.gateway as GatewaySettings | undefined
   await assertStartable(settings, files)
   assertProxyProtocol(settings, document.trustProxy)
-  if (settings?.admin)
-    assertSafe(
-      settings.admin.host ?? '127.0.0.1',
-      settings.admin.token ?? process.env.DIANA_ADMIN_TOKEN,
-      settings.admin.viewToken,
-    )
+  const { admin } = settings ?? {}
+  if (admin) assertSafe(admin.host ?? '127.0.0.1', { ...admin, token: admin.token ?? process.env.DIANA_ADMIN_TOKEN })
 }
 
 export async function readText(input: Terminal['input']): Promise<string> {

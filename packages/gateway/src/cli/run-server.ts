@@ -1,5 +1,7 @@
+import { dirname } from 'node:path'
 import type { Limiter } from 'diana-limiter'
 import { type RunningAdmin, startAdmin } from '../admin/server/start-admin.ts'
+import { AdminState } from '../admin/state/admin-state.ts'
 import { watchWorkers } from '../admin/watch-workers.ts'
 import type { GatewayProcess, GatewayProcessOptions } from '../lifecycle/gateway-process.ts'
 import { takeInheritedSockets } from '../lifecycle/inherited-sockets.ts'
@@ -42,12 +44,23 @@ export async function runServer(run: ServerRun, terminal: Terminal): Promise<voi
   try {
     const sockets = takeInheritedSockets(process.env, process.pid)
     const manager = new ServiceManager({ ...{ env: process.env, pid: process.pid }, printError: terminal.printError })
-    const server = await startProcesses(run, sockets.traffic, terminal)
-    signals.onReopen = () => server.reopenLogs()
-    const admin = await startAdminOf(server, run, sockets.admin).catch(async error => {
+    const warn = (warning: string): void => terminal.printError(`warning: ${warning}`)
+    let state: AdminState | undefined
+    const onLimiter = (limiter: Limiter): void => {
+      run.onLimiter(limiter)
+      state = stateOf(limiter, run, warn)
+      // before calls come
+      state.restore(limiter)
+    }
+    const server = await startProcesses({ ...run, onLimiter }, sockets.traffic, terminal)
+    const admin = await startAdminOf(server, run, { state, fd: sockets.admin, onWarning: warn }).catch(async error => {
       await server.close()
       throw error
     })
+    signals.onReopen = () => {
+      server.reopenLogs()
+      admin?.reopenLogs()
+    }
     const beforeEnd = run.onStarted(server, admin)
     // the channel of any other parent, such as a process manager, is not ours to close
     if (sockets.fromPredecessor) reportReady()
@@ -83,18 +96,31 @@ async function startProcesses(run: ServerRun, fd: number | undefined, terminal: 
   }
 }
 
+/** What operators have done before, as far as the rule file says where it is kept. */
+function stateOf(limiter: Limiter, { program, options }: ServerRun, onWarning: (warning: string) => void): AdminState {
+  const { state, audit } = program.settingsOf(limiter).admin ?? {}
+  return new AdminState({ state, audit, folder: dirname(options.config), onWarning })
+}
+
+interface AdminParts {
+  readonly state: AdminState | undefined
+  readonly fd: number | undefined
+  readonly onWarning: (warning: string) => void
+}
+
 /** Operators come in through a port of their own, which stays open while the calls under way end, and says so. */
 async function startAdminOf(
   server: GatewayProcess,
-  { program, adminPort, isDemo: demo }: ServerRun,
-  fd: number | undefined,
+  { program, options, adminPort, isDemo: demo }: ServerRun,
+  { state, fd, onWarning }: AdminParts,
 ): Promise<RunningAdmin | undefined> {
   if (adminPort === 'off') return undefined
   const { limiter } = server
-  const { host, port, token, viewToken, hosts } = program.settingsOf(limiter).admin ?? {}
+  const { host, port, token, viewToken, hosts, identity } = program.settingsOf(limiter).admin ?? {}
   const processes = server instanceof Supervisor ? watchWorkers(server) : undefined
   const isReady = () => server.isReady()
   const httpStats = () => server.httpStats()
+  await state?.openAudit()
   try {
     return await startAdmin({
       limiter,
@@ -105,6 +131,10 @@ async function startAdminOf(
       token,
       viewToken,
       hosts,
+      identity,
+      state,
+      folder: dirname(options.config),
+      onWarning,
       demo,
       isReady,
       httpStats,

@@ -1,6 +1,7 @@
 import type { Limiter, Section } from 'diana-limiter'
 import type { SectionFollower } from 'diana-limiter/gateway'
-import type { AdminSettings, GatewaySettings } from '../settings/gateway-settings.ts'
+import type { AdminSettings } from '../settings/admin-settings.ts'
+import type { GatewaySettings } from '../settings/gateway-settings.ts'
 import type { GatewayProcess, GatewayProcessOptions } from './gateway-process.ts'
 
 /** What a process does that takes calls: it forwards them, or it answers proxies. Supervision, admin API and ending are the same. */

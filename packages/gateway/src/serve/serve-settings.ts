@@ -2,16 +2,14 @@ import type { Section } from 'diana-limiter'
 import { duration } from 'diana-limiter/schema'
 import { z } from 'zod'
 import { type AccessLogSettings, accessLogSchema } from '../settings/access-log-settings.ts'
+import { type AdminSettings, adminSchema } from '../settings/admin-settings.ts'
 import {
-  type AdminSettings,
-  adminSchema,
   type GatewaySettings,
   healthPathSchema,
-  hostSchema,
   parseGatewaySettings,
-  portSchema,
   shutdownSchema,
 } from '../settings/gateway-settings.ts'
+import { hostSchema, portSchema } from '../settings/listen-settings.ts'
 import { type TlsSettings, tlsSchema } from '../settings/tls-settings.ts'
 
 /** Where one of the ports listens. */

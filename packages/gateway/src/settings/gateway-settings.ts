@@ -1,12 +1,14 @@
 import type { Section } from 'diana-limiter'
-import { canonicalHost, duration, listOf, textOf } from 'diana-limiter/schema'
+import { canonicalHost, duration, textOf } from 'diana-limiter/schema'
 import { z } from 'zod'
 import { oneSpelling } from '../proxy/normalize-request.ts'
 import { conditionsKey } from '../routes/conditions.ts'
 import { type AccessLogSettings, accessLogSchema } from './access-log-settings.ts'
+import { type AdminSettings, adminSchema } from './admin-settings.ts'
 import { compressionSchema } from './compression-settings.ts'
 import { type CorsSettings, corsSchema } from './cors-settings.ts'
 import { http2Schema } from './http2-settings.ts'
+import { hostSchema, portSchema } from './listen-settings.ts'
 import { type FilterSettings, filterSchema } from './routes/filter-settings.ts'
 import { headersToSet } from './routes/header-settings.ts'
 import { pathFault } from './routes/path-settings.ts'
@@ -66,37 +68,8 @@ export interface GatewaySettings {
   readonly routes: readonly RouteSettings[]
 }
 
-/** Where operators come in. */
-export interface AdminSettings {
-  readonly host?: string | undefined
-  readonly port?: number | undefined
-  readonly token?: string | undefined
-  readonly viewToken?: string | undefined
-  readonly hosts?: readonly string[] | undefined
-}
-
 const usual: Timeouts = { connectMs: 5000, headersMs: 60_000, bodyMs: 60_000 }
 const usualConnections: ConnectionSettings = { max: 1024, queueSize: 1024, queueMs: 5000, idleMs: 4000 }
-
-/** An address or a name to listen on, and a port. */
-export const hostSchema: z.ZodType<string> = z.string().min(1).max(255)
-const hostName = textOf(text =>
-  /^[a-z\d_-]{1,63}(?:\.[a-z\d_-]{1,63})*$/i.test(text)
-    ? undefined
-    : 'must be a host name such as gateway.example, without a port',
-)
-export const portSchema: z.ZodType<number> = z.int().min(0).max(65_535)
-
-/** Where operators come in. */
-export const adminSchema: z.ZodType<AdminSettings> = z.strictObject({
-  host: hostSchema.optional().describe('127.0.0.1 unless given.'),
-  port: portSchema.optional().describe('8081 unless given.'),
-  token: z.string().min(16).max(1024).optional().describe('Needed outside of this machine.'),
-  viewToken: z.string().min(16).max(1024).optional().describe('A second token, which may only read, and no documents.'),
-  hosts: listOf(hostName, { min: 1, max: 100 })
-    .optional()
-    .describe('Names by which it may be called, besides addresses and localhost.'),
-})
 
 /** How a process ends. */
 export const shutdownSchema: z.ZodType<GatewaySettings['shutdown']> = z

@@ -49,9 +49,10 @@ export const blockOperations: readonly Operation[] = [
       if (ms === undefined) throw new Refusal(400, 'for: say how long, such as 10m.')
       await context.limiter.block(rule, who, ms)
       const blocked = { rule, key: adminOf(context.limiter).keyOf(rule, who), leftMs: ms }
+      const { by = [], count } = context.limiter.rules.find(({ id }) => id === rule) ?? {}
       const since = Date.now()
       const until = since + ms
-      context.blocks.add({ id: idOf(blocked), since, until })
+      context.blocks.add({ rule, by, key: blocked.key, id: idOf(blocked), since, until, isKept: count === 'local' })
       return { ...show(blocked, context), since, until }
     },
   }),

@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import type { Audit } from '../audit.ts'
 import type { Blocks } from '../blocks.ts'
 import type { EarlierVersions } from '../earlier-versions.ts'
+import type { Identity, Role } from '../identity/identity.ts'
 import type { Live } from '../live.ts'
 import type { Processes } from '../processes.ts'
 
@@ -14,15 +15,14 @@ export interface AdminContext {
   readonly blocks: Blocks
   readonly audit: Audit
   readonly versions: EarlierVersions
+  /** Where users sign out that a proxy has signed in; undefined if there is no such page. */
+  readonly logoutUrl?: string | undefined
 }
-
-/** What a token allows: everything, or to read without the documents, which may hold secrets. */
-export type Role = 'operator' | 'viewer'
 
 /** What was asked: parts of the path, the query and the body, each as its schema read it. */
 export interface AdminRequest<Query, Body> {
   readonly id: string
-  readonly role: Role
+  readonly identity: Identity
   readonly query: Query
   readonly body: Body
 }

@@ -1,27 +1,29 @@
 import { DianaError, type Limiter } from 'diana-limiter'
-import { adminOf, maskCaller, type Stats } from 'diana-limiter/admin'
+import { adminOf, type Stats } from 'diana-limiter/admin'
 import { registerMetrics } from 'diana-limiter/prom-client'
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { Registry } from 'prom-client'
-import type { z } from 'zod'
 import type { HttpStats } from '../../telemetry/http-stats.ts'
 import { registerHttpMetrics } from '../../telemetry/register-http-metrics.ts'
 import { version } from '../../version.ts'
-import { Audit } from '../audit.ts'
-import { Blocks } from '../blocks.ts'
-import { EarlierVersions } from '../earlier-versions.ts'
+import type { Identity } from '../identity/identity.ts'
+import { IssuerKeys, loaderOf } from '../identity/issuer-keys.ts'
+import { createSignIn } from '../identity/sign-in.ts'
 import { Live } from '../live.ts'
 import { mergeStates, type ProcessState } from '../merge-states.ts'
 import { operations } from '../operations/index.ts'
-import { type AdminContext, type Operation, type Role, roleOf } from '../operations/operation.ts'
+import type { AdminContext } from '../operations/operation.ts'
 import { type Processes, watchLimiter } from '../processes.ts'
 import { Refusal } from '../refusal.ts'
+import { AdminState } from '../state/admin-state.ts'
 import { stream } from '../stream.ts'
+import { addOperation } from './add-operation.ts'
+import { assertSafe } from './assert-safe.ts'
 import { compressAnswers, takesGzip } from './compress.ts'
 import { Connections } from './connections.ts'
-import { createGuard, type GuardOptions, isLoopback } from './guard.ts'
+import { createGuard, type GuardOptions } from './guard.ts'
 import { createGuesses } from './guesses.ts'
-import { openApiOf, operationIdOf } from './openapi.ts'
+import { openApiOf } from './openapi.ts'
 import { type PageFile, readPage } from './page.ts'
 import { refuseOtherMethods } from './refuse-other-methods.ts'
 import { sendRefusal } from './send-refusal.ts'
@@ -33,7 +35,12 @@ export interface AdminOptions extends GuardOptions {
   readonly processes?: Processes | undefined
   /** HTTP traffic of the gateway; without it, `/metrics` tells of rules only. */
   readonly httpStats?: (() => HttpStats | Promise<HttpStats>) | undefined
-  /** Where it will listen: outside of this machine only with a token. */
+  /** Blocks, versions and changes that survive a restart; in memory only unless given. The admin API closes it. */
+  readonly state?: AdminState | undefined
+  /** The folder that files named in the settings are seen from. */
+  readonly folder?: string | undefined
+  readonly onWarning?: ((warning: string) => void) | undefined
+  /** Where it will listen: outside of this machine only with a token or an identity. */
   readonly host: string
   readonly demo?: boolean | undefined
   /** Whether calls should be sent here; asked by /readyz. */
@@ -44,7 +51,6 @@ export interface AdminOptions extends GuardOptions {
 
 // a document of 1 MiB, and what JSON escapes takes more
 const largestBody = 2 * 1024 * 1024
-const shortestToken = 16
 const headersTimeoutMs = 10_000
 
 /** What needs no token besides the page: each of them is named here, and tells nothing of callers or documents. */
@@ -62,8 +68,8 @@ const policy =
 
 /** The admin API, its metrics and its page: an application of its own, on a port of its own. */
 export async function createAdmin(options: AdminOptions): Promise<FastifyInstance> {
-  const { limiter, host, token, demo = false, isReady = () => true } = options
-  assertSafe(host, token, options.viewToken)
+  const { limiter, host, identity, demo = false, isReady = () => true, state = new AdminState() } = options
+  assertSafe(host, options)
   const processes = options.processes ?? watchLimiter(limiter)
   const startedAt = Date.now()
   const statusOf = (stats: Stats | undefined, states: readonly ProcessState[]) => {
@@ -88,9 +94,10 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
     limiter,
     processes,
     live,
-    blocks: new Blocks(),
-    audit: new Audit(),
-    versions: new EarlierVersions(),
+    blocks: state.blocks,
+    audit: state.audit,
+    versions: state.versions,
+    logoutUrl: identity?.logoutUrl,
   }
   const registry = new Registry()
   registerMetrics({ stats: () => processes.figures(), status: () => limiter.status() }, registry)
@@ -106,16 +113,29 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   // what a page elsewhere could send without asking first
   app.removeContentTypeParser('text/plain')
   const guesses = await createGuesses()
+  const ending = new AbortController()
   app.addHook('onClose', async () => {
+    ending.abort()
     live.close()
     processes.close()
     await guesses.close()
+    await state.close()
+  })
+  const keys = keysOf(options, ending.signal)
+  const signIn = createSignIn({
+    ...options,
+    keys,
+    guesses,
+    onRefused: ({ reason, ...who }) => {
+      const what = { at: Date.now(), operation: 'signIn', subject: '' }
+      context.audit.add({ ...what, ...who, via: 'none', role: 'none', refused: reason })
+    },
   })
   const page = readPage(options.page)
   const openRoutes = new Set([...openPaths, ...page.keys()])
-  const guard = createGuard({ ...options, openRoutes, healthRoutes: new Set(healthRoutes), guesses })
+  const guard = createGuard({ hosts: options.hosts, openRoutes, healthRoutes: new Set(healthRoutes), signIn })
   const connections = new Connections(app.server)
-  const roles = new WeakMap<FastifyRequest, Role>()
+  const identities = new WeakMap<FastifyRequest, Identity>()
   app.addHook('onRequest', async (request, reply) => {
     reply.headers({
       'Cache-Control': 'no-store',
@@ -125,10 +145,10 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
       'X-Content-Type-Options': 'nosniff',
       'X-Frame-Options': 'DENY',
     })
-    const role = guard(request)
-    if (role !== 'open') {
+    const found = await guard(request)
+    if (found !== 'open') {
       connections.admit(request.raw.socket)
-      roles.set(request, role)
+      identities.set(request, found)
     }
     // before a body is read
     if (request.is404) throw new Refusal(404, 'There is nothing here.')
@@ -151,80 +171,22 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   app.options('/', reportReadiness)
   app.get('/metrics', async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()))
   app.get('/api/v1/openapi.json', async () => openApiOf(operations, version))
-  app.get('/api/v1/live', { exposeHeadRoute: false }, (_request, reply) => stream(reply, live))
-  for (const one of operations) addOperation(app, one, context, request => roles.get(request) ?? 'viewer')
+  app.get('/api/v1/live', { exposeHeadRoute: false }, (request, reply) =>
+    stream(reply, live, identities.get(request)?.endsAt),
+  )
+  const identityIn = (request: FastifyRequest): Identity => identities.get(request)!
+  for (const one of operations) addOperation(app, one, context, { identityIn, addressOf: signIn.addressOf })
   addPage(app, page)
   nameMethods()
   return app
 }
 
-/** Throws for a token that is too short, and for an address that others can reach without one. */
-export function assertSafe(host: string, token: string | undefined, viewToken?: string | undefined): void {
-  if (viewToken !== undefined && (token === undefined || viewToken === token || viewToken.length < shortestToken)) {
-    throw new DianaError(
-      'BAD_RULES',
-      `the read-only admin token must have ${shortestToken} characters or more and differ from the operators' token, which must be set, too`,
-    )
-  }
-  if (token !== undefined && token.length < shortestToken) {
-    throw new DianaError('BAD_RULES', `the admin token is too short: give it ${shortestToken} characters or more`)
-  }
-  if (token === undefined && !isLoopback(host)) {
-    throw new DianaError(
-      'BAD_RULES',
-      `the admin API would listen on ${host}, where others can reach it, without a token: set DIANA_ADMIN_TOKEN or gateway.admin.token, or let it listen on 127.0.0.1`,
-    )
-  }
-}
-
-function addOperation(
-  app: FastifyInstance,
-  one: Operation,
-  context: AdminContext,
-  roleIn: (request: FastifyRequest) => Role,
-): void {
-  const url = `/api/v1${one.path.replace('{id}', ':id')}`
-  app.route<{ Params: { id?: string } }>({
-    method: one.method,
-    url,
-    handler: async (request, reply) => {
-      const { params, query, body, socket } = request
-      const role = roleIn(request)
-      if (role === 'viewer' && roleOf(one) === 'operator') {
-        throw new Refusal(403, 'This token may only read: sign in with the token of an operator.')
-      }
-      const question = {
-        id: params.id ?? '',
-        role,
-        query: one.query ? read(one.query, query, 'the query') : {},
-        body: one.body ? read(one.body, body, 'the body') : undefined,
-      }
-      const answer = (await one.run(question, context)) as object
-      if (one.method !== 'GET' && !readOnly.has(one.path)) {
-        const subject = subjectOf(question)
-        context.audit.add({ at: Date.now(), operation: operationIdOf(one), subject, from: socket.remoteAddress ?? '' })
-      }
-      return reply.send(answer)
-    },
-  })
-}
-
-/** Operations that change nothing, though they are asked with a body. */
-const readOnly = new Set(['/explain', '/check', '/preview', '/replay'])
-
-/** What a change was about, without a caller's own name. */
-function subjectOf({ id, body }: { readonly id: string; readonly body: unknown }): string {
-  const { rule, caller, key, where } = (body ?? {}) as Record<string, unknown>
-  const named = typeof key === 'string' ? maskCaller(key) : caller
-  return [id === '' ? rule : id, named, where].filter(one => typeof one === 'string').join(' ')
-}
-
-function read(shape: z.ZodType, value: unknown, what: string): unknown {
-  const parsed = shape.safeParse(value)
-  if (parsed.success) return parsed.data
-  const [issue] = parsed.error.issues
-  const at = issue?.path.join('.') ?? ''
-  throw new Refusal(400, `${at === '' ? what : at}: ${issue?.message ?? 'cannot be read'}`.slice(0, 500))
+/** The keys of the issuer, which are read in the background: it may be down. */
+function keysOf({ identity, folder = '.', onWarning = () => {} }: AdminOptions, signal: AbortSignal) {
+  if (identity?.oidc === undefined) return undefined
+  const keys = new IssuerKeys({ load: loaderOf(identity.oidc, folder, signal), onTrouble: onWarning })
+  void keys.read()
+  return keys
 }
 
 function addPage(app: FastifyInstance, files: ReadonlyMap<string, PageFile>): void {

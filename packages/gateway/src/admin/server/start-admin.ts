@@ -16,6 +16,8 @@ export interface RunningAdmin {
   readonly address: string
   /** The socket on which operators come in, for another process. */
   socket(): ListeningSocket | undefined
+  /** Goes on with a new file if the list of changes was renamed. */
+  reopenLogs(): void
   close(): Promise<void>
 }
 
@@ -28,7 +30,8 @@ export async function startAdmin(options: Omit<AdminOptions, 'host'> & AdminAddr
   const app = await createAdmin({ ...rest, host, viewToken, token: token === '' ? undefined : token })
   try {
     const address = fd === undefined ? await listen(app, host, port) : await app.listen(onDescriptor(host, fd))
-    return { address, socket: () => socketOf(app.server), close: () => app.close() }
+    const reopenLogs = (): void => void options.state?.reopen()
+    return { address, socket: () => socketOf(app.server), reopenLogs, close: () => app.close() }
   } catch (error) {
     await app.close()
     throw error

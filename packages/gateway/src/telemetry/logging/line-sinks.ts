@@ -24,15 +24,18 @@ const fileMode = 0o640
 export class FileSink implements LineSink {
   readonly chunkBytes: number = fileChunkBytes
   readonly #path: string
+  readonly #mode: number
   #file: FileHandle
 
-  private constructor(path: string, file: FileHandle) {
+  private constructor(path: string, mode: number, file: FileHandle) {
     this.#path = path
+    this.#mode = mode
     this.#file = file
   }
 
-  static async open(path: string): Promise<FileSink> {
-    return new FileSink(path, await open(path, 'a', fileMode))
+  /** A new file gets this mode. */
+  static async open(path: string, mode: number = fileMode): Promise<FileSink> {
+    return new FileSink(path, mode, await open(path, 'a', mode))
   }
 
   async write(chunk: Buffer): Promise<void> {
@@ -44,7 +47,7 @@ export class FileSink implements LineSink {
     const current = await this.#file.stat()
     if (named !== undefined && named.ino === current.ino && named.dev === current.dev) return
     const before = this.#file
-    this.#file = await open(this.#path, 'a', fileMode)
+    this.#file = await open(this.#path, 'a', this.#mode)
     await before.close()
   }
 

@@ -6,6 +6,8 @@ export interface LineWriterOptions {
   readonly onTrouble: (trouble: string) => void
   /** More bytes than these are not kept for a reader who is behind; 4 MiB unless given. */
   readonly maxPendingBytes?: number | undefined
+  /** What is written, for messages; the access log unless given. */
+  readonly name?: string | undefined
 }
 
 const usualMaxPendingBytes = 4 * 1024 * 1024
@@ -22,6 +24,7 @@ export class LineWriter {
   readonly #sink: LineSink
   readonly #onTrouble: (trouble: string) => void
   readonly #maxPendingBytes: number
+  readonly #name: string
   #lines: string[] = []
   #pendingBytes = 0
   #dropped = 0
@@ -31,10 +34,12 @@ export class LineWriter {
   #refreshAt = 0
   #troubleAt = Number.NEGATIVE_INFINITY
 
-  constructor(sink: LineSink, { onTrouble, maxPendingBytes = usualMaxPendingBytes }: LineWriterOptions) {
+  constructor(sink: LineSink, options: LineWriterOptions) {
+    const { onTrouble, maxPendingBytes = usualMaxPendingBytes, name = 'the access log' } = options
     this.#sink = sink
     this.#onTrouble = onTrouble
     this.#maxPendingBytes = maxPendingBytes
+    this.#name = name
     this.#refreshAt = performance.now() + refreshMs
   }
 
@@ -93,7 +98,7 @@ export class LineWriter {
         this.#reportDropped()
       } catch (error) {
         this.#dropped += lines
-        this.#report(`lines of the access log cannot be written: ${(error as Error).message}`)
+        this.#report(`lines of ${this.#name} cannot be written: ${(error as Error).message}`)
       }
       this.#pendingBytes -= bytes.length
     }
@@ -103,7 +108,7 @@ export class LineWriter {
     const now = performance.now()
     if (now < this.#refreshAt) return
     this.#refreshAt = now + refreshMs
-    await this.#sink.refresh().catch(error => this.#report(`the access log stays where it was: ${error.message}`))
+    await this.#sink.refresh().catch(error => this.#report(`${this.#name} stays where it was: ${error.message}`))
   }
 
   /** As many whole lines as may be written at once; at least one. */
@@ -121,7 +126,7 @@ export class LineWriter {
   /** Not before something was written: a message to a reader who has stalled could wait for that reader itself. */
   #reportDropped(): void {
     if (this.#unreported === 0) return
-    this.#report(`${this.#unreported} lines of the access log were dropped: they are not read or written fast enough`)
+    this.#report(`${this.#unreported} lines of ${this.#name} were dropped: they are not read or written fast enough`)
     this.#unreported = 0
   }
 

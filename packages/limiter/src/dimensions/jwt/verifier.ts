@@ -70,7 +70,8 @@ function bySecret(secret: Buffer): Verifier {
   })
 }
 
-function byPublicKey(key: KeyObject): Verifier {
+/** Verifies with one public key; throws if it is of a kind that is not supported. */
+export function byPublicKey(key: KeyObject): Verifier {
   const { asymmetricKeyType: type, asymmetricKeyDetails: details } = key
   if (type === 'rsa' && (details?.modulusLength ?? 0) >= 2048) {
     return only('RS256', (signed, signature) => verify('sha256', signed, key, signature))

@@ -1,0 +1,75 @@
+import { maskCaller } from 'diana-limiter/admin'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { z } from 'zod'
+import type { AuditEntry } from '../audit.ts'
+import type { Identity } from '../identity/identity.ts'
+import type { SignIn } from '../identity/sign-in.ts'
+import { type AdminContext, type Operation, roleOf } from '../operations/operation.ts'
+import { Refusal } from '../refusal.ts'
+import { operationIdOf } from './openapi.ts'
+
+interface OperationParts extends Pick<SignIn, 'addressOf'> {
+  identityIn(request: FastifyRequest): Identity
+}
+
+/** Serves one operation: checks the role, reads what was asked, and records what was changed. */
+export function addOperation(
+  app: FastifyInstance,
+  one: Operation,
+  context: AdminContext,
+  { identityIn, addressOf }: OperationParts,
+): void {
+  const url = `/api/v1${one.path.replace('{id}', ':id')}`
+  const isChange = one.method !== 'GET' && !readOnly.has(one.path)
+  app.route<{ Params: { id?: string } }>({
+    method: one.method,
+    url,
+    handler: async (request, reply) => {
+      const { params, query, body } = request
+      const identity = identityIn(request)
+      const { role, who, via } = identity
+      const by = { from: addressOf(request.raw), who, via, role }
+      if (role === 'viewer' && roleOf(one) === 'operator') {
+        if (isChange) record(one, context, { ...by, subject: params.id ?? '', refused: 'read only' })
+        throw new Refusal(403, onlyReads(identity))
+      }
+      const question = {
+        id: params.id ?? '',
+        identity,
+        query: one.query ? read(one.query, query, 'the query') : {},
+        body: one.body ? read(one.body, body, 'the body') : undefined,
+      }
+      const answer = (await one.run(question, context)) as object
+      if (isChange) record(one, context, { ...by, subject: subjectOf(question) })
+      return reply.send(answer)
+    },
+  })
+}
+
+function record(one: Operation, { audit }: AdminContext, entry: Omit<AuditEntry, 'at' | 'operation'>): void {
+  audit.add({ at: Date.now(), operation: operationIdOf(one), ...entry })
+}
+
+function onlyReads({ user }: Identity): string {
+  return user === undefined
+    ? 'This token may only read: sign in with the token of an operator.'
+    : `${user} may only read: gateway.admin.identity.roles.operator lists who may change something.`
+}
+
+/** Operations that change nothing, though they are asked with a body. */
+const readOnly = new Set(['/explain', '/check', '/preview', '/replay'])
+
+/** What a change was about, without a caller's own name. */
+function subjectOf({ id, body }: { readonly id: string; readonly body: unknown }): string {
+  const { rule, caller, key, where } = (body ?? {}) as Record<string, unknown>
+  const named = typeof key === 'string' ? maskCaller(key) : caller
+  return [id === '' ? rule : id, named, where].filter(one => typeof one === 'string').join(' ')
+}
+
+function read(shape: z.ZodType, value: unknown, what: string): unknown {
+  const parsed = shape.safeParse(value)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  const at = issue?.path.join('.') ?? ''
+  throw new Refusal(400, `${at === '' ? what : at}: ${issue?.message ?? 'cannot be read'}`.slice(0, 500))
+}
