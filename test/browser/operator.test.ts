@@ -83,7 +83,13 @@ describe('what an operator must see', () => {
     await page.reload()
     await page.getByRole('heading', { name: 'hello' }).waitFor(until)
     const legend = page.locator('.legend')
-    expect(await legend.locator('li').allTextContents()).toEqual(['allowed', 'refused', 'waited', 'shadow', 'the time before'])
+    expect(await legend.locator('li').allTextContents()).toEqual([
+      'allowed',
+      'refused',
+      'waited',
+      'shadow',
+      'the time before',
+    ])
     // seconds after its last call, a slow rule still shows how full it is
     const load = page.getByRole('row').filter({ hasText: 'hello' }).getByRole('meter')
     expect(await load.getAttribute('aria-valuenow', until)).toBe('100')
