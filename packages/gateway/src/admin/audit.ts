@@ -8,6 +8,8 @@ export interface AuditEntry {
   readonly subject: string
   /** The address that the change came from. */
   readonly from: string
+  /** Why it was made, if the operator said so. */
+  readonly comment?: string | undefined
 }
 
 const most = 1000

@@ -1,5 +1,17 @@
 import { randomUUID } from 'node:crypto'
-import type { Where } from 'diana-limiter/admin'
+import type { RuleChange, Where } from 'diana-limiter/admin'
+
+/** The change that replaced a version. */
+export interface ReplacedBy {
+  /** The address that the change came from. */
+  readonly from: string
+  /** Why it was made, if the operator said so. */
+  readonly comment?: string | undefined
+  /** What became of the rules, the first of them. */
+  readonly rules: readonly RuleChange[]
+  /** How many rules were added, changed or removed. */
+  readonly changed: number
+}
 
 /** A document as it stood before a change through the admin API. */
 export interface EarlierVersion {
@@ -8,17 +20,20 @@ export interface EarlierVersion {
   readonly at: number
   readonly where: Where
   readonly text: string
+  readonly by: ReplacedBy
 }
 
 const mostVersions = 50
 const mostCharacters = 8 * 1024 * 1024
+const mostRules = 20
 
 /** The texts that were replaced since this process started, so that a change can be taken back; in bounded memory. */
 export class EarlierVersions {
   readonly #versions: EarlierVersion[] = []
 
-  add(where: Where, text: string, at: number): void {
-    this.#versions.push({ id: randomUUID(), at, where, text })
+  add(where: Where, text: string, at: number, by: Omit<ReplacedBy, 'changed'> = { from: '', rules: [] }): void {
+    const replaced = { ...by, rules: by.rules.slice(0, mostRules), changed: by.rules.length }
+    this.#versions.push({ id: randomUUID(), at, where, text, by: replaced })
     const size = () => this.#versions.reduce((sum, version) => sum + version.text.length, 0)
     while (this.#versions.length > mostVersions || (this.#versions.length > 1 && size() > mostCharacters)) {
       this.#versions.shift()

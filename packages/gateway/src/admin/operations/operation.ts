@@ -23,6 +23,8 @@ export type Role = 'operator' | 'viewer'
 export interface AdminRequest<Query, Body> {
   readonly id: string
   readonly role: Role
+  /** The address that it came from. */
+  readonly from: string
   readonly query: Query
   readonly body: Body
 }

@@ -16,7 +16,15 @@ export const sessionOperations: readonly Operation[] = [
     summary: 'The last changes that were made through this API since the gateway started, the newest first.',
     query: z.object({ top: z.coerce.number().int().min(1).max(1000).default(100) }),
     answer: z.object({
-      changes: z.array(z.object({ at: moment, operation: z.string(), subject: z.string(), from: z.string() })),
+      changes: z.array(
+        z.object({
+          at: moment,
+          operation: z.string(),
+          subject: z.string(),
+          from: z.string(),
+          comment: z.string().optional(),
+        }),
+      ),
     }),
     run: ({ query }, { audit }) => ({ changes: audit.read(query.top) }),
   }),

@@ -1,5 +1,5 @@
 import { DianaError, type Limiter } from 'diana-limiter'
-import { maskCaller, type Stats } from 'diana-limiter/admin'
+import { commentLine, maskCaller, type Stats } from 'diana-limiter/admin'
 import { registerMetrics } from 'diana-limiter/prom-client'
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { Registry } from 'prom-client'
@@ -195,13 +195,15 @@ function addOperation(
       const question = {
         id: params.id ?? '',
         role,
+        from: socket.remoteAddress ?? '',
         query: one.query ? read(one.query, query, 'the query') : {},
         body: one.body ? read(one.body, body, 'the body') : undefined,
       }
       const answer = (await one.run(question, context)) as object
       if (one.method !== 'GET' && !readOnly.has(one.path)) {
-        const subject = subjectOf(question)
-        context.audit.add({ at: Date.now(), operation: operationIdOf(one), subject, from: socket.remoteAddress ?? '' })
+        const { from } = question
+        const entry = { at: Date.now(), operation: operationIdOf(one), subject: subjectOf(question), from }
+        context.audit.add({ ...entry, ...commentOf(question) })
       }
       return reply.send(answer)
     },
@@ -209,13 +211,20 @@ function addOperation(
 }
 
 /** Operations that change nothing, though they are asked with a body. */
-const readOnly = new Set(['/explain', '/check', '/preview', '/replay'])
+const readOnly = new Set(['/explain', '/check', '/preview', '/replay', '/draft', '/changes'])
 
 /** What a change was about, without a caller's own name. */
 function subjectOf({ id, body }: { readonly id: string; readonly body: unknown }): string {
   const { rule, caller, key, where } = (body ?? {}) as Record<string, unknown>
   const named = typeof key === 'string' ? maskCaller(key) : caller
   return [id === '' ? rule : id, named, where].filter(one => typeof one === 'string').join(' ')
+}
+
+/** Why a change was made, if its body or its query says so. */
+function commentOf({ body, query }: { readonly body: unknown; readonly query: unknown }): { comment?: string } {
+  const given = (body as { comment?: unknown } | undefined)?.comment ?? (query as { comment?: unknown }).comment
+  const comment = typeof given === 'string' ? commentLine(given) : ''
+  return comment === '' ? {} : { comment }
 }
 
 function read(shape: z.ZodType, value: unknown, what: string): unknown {
