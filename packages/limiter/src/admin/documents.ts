@@ -6,7 +6,7 @@ import type { Mistake } from '../rules/mistake.ts'
 import type { Vocabulary } from '../rules/parse.ts'
 import type { RuleDocument } from '../rules/rule.ts'
 import type { Source, SourceDocument } from '../sources/source.ts'
-import type { EditedRule, OptionChanges } from './edit-options.ts'
+import type { EditedRule, OptionChange } from './edit-options.ts'
 import type { DocumentChange } from './rule-changes.ts'
 import { readRule } from './trials.ts'
 
@@ -113,7 +113,7 @@ export class Documents {
    * The text of a document with some options of one rule changed, or with a new rule if `id` is undefined; all other text stays as
    * it is. Throws BAD_RULES if that cannot be done.
    */
-  async editOptions(text: string, id: string | undefined, changes: OptionChanges): Promise<EditedRule> {
+  async editOptions(text: string, id: string | undefined, changes: readonly OptionChange[]): Promise<EditedRule> {
     const edited = await this.#thread.run('editOptions', text, id, changes)
     if (edited !== undefined) return edited
     const remedy =

@@ -24,8 +24,10 @@ rules:
   - id: last
     limit: 1/s # slow`
 
+const changesOf = (changes: Record<string, unknown>) =>
+  Object.entries(changes).map(([name, value]) => ({ path: name.split('.'), value }))
 const edit = (id: string | undefined, changes: Record<string, unknown>, text = file) =>
-  editOptions(text, id, changes)?.text
+  editOptions(text, id, changesOf(changes))?.text
 
 describe('options of one rule', () => {
   it('a changed limit changes its own text and nothing else', () => {
@@ -42,6 +44,13 @@ describe('options of one rule', () => {
       file.replace('# not paid\n', '# not paid\n      method: POST\n'),
     )
     expect(edit('all', { 'match.path': '/x' })).toBe(file.replace('100/s\n', '100/s\n    match: { path: /x }\n'))
+  })
+
+  it('one value of a plan is changed, whatever its name', () => {
+    const plans =
+      'rules:\n  - id: a\n    limit:\n      values:\n        free: 1/s  # all\n        "pro.2 x": 2/s\n      default: 1/s\n'
+    const change = { path: ['limit', 'values', 'pro.2 x'], value: '3/s' }
+    expect(editOptions(plans, 'a', [change])?.text).toBe(plans.replace('2/s', '3/s'))
   })
 
   it('a value on lines of its own is replaced', () => {
@@ -84,11 +93,11 @@ describe('options of one rule', () => {
   })
 
   it('says what the rule is then', () => {
-    const edited = editOptions(file, 'each', { by: 'ip' })!
+    const edited = editOptions(file, 'each', changesOf({ by: 'ip' }))!
     expect(edited.rule).toContain('by: ip')
     expect(edited.options).toMatchObject({ id: 'each', by: 'ip', match: { path: '/a', header: { 'x-plan': 'free' } } })
-    expect(editOptions(file, 'none', {})).toBeUndefined()
-    expect(editOptions('rules: {}', undefined, { id: 'a' })).toBeUndefined()
+    expect(editOptions(file, 'none', [])).toBeUndefined()
+    expect(editOptions('rules: {}', undefined, changesOf({ id: 'a' }))).toBeUndefined()
   })
 
   it('any change of any rule changes this rule alone, in blocks and in braces', () => {

@@ -6,8 +6,11 @@ import { editRule, ruleSpanOf, ruleTextOf } from './edit-rule.ts'
 import { flowYaml, ruleYaml } from './flow-yaml.ts'
 import { documentValue, rulesOf } from './rule-changes.ts'
 
-/** Options of a rule by their names; `match.path` is an option inside another, and null removes an option. */
-export type OptionChanges = Readonly<Record<string, unknown>>
+/** One option of a rule: `['match', 'path']` is an option inside another, and the value null removes it. */
+export interface OptionChange {
+  readonly path: readonly string[]
+  readonly value: unknown
+}
 
 /** A document in which one rule was changed or added. */
 export interface EditedRule {
@@ -26,13 +29,17 @@ interface Style {
  * The document with some options of a rule changed, or with a new rule if `id` is undefined. Only the text of these options
  * changes. Undefined if there is no such rule, or if the change cannot be made without changing something else.
  */
-export function editOptions(text: string, id: string | undefined, changes: OptionChanges): EditedRule | undefined {
+export function editOptions(
+  text: string,
+  id: string | undefined,
+  changes: readonly OptionChange[],
+): EditedRule | undefined {
   return id === undefined ? addRule(text, changes) : changeRule(text, id, changes)
 }
 
-function addRule(text: string, changes: OptionChanges): EditedRule | undefined {
+function addRule(text: string, changes: readonly OptionChange[]): EditedRule | undefined {
   const options: Record<string, unknown> = {}
-  for (const [name, value] of Object.entries(changes)) setIn(options, name.split('.'), value)
+  for (const { path, value } of changes) setIn(options, path, value)
   const rule = ruleYaml(options)
   // no rule has an empty id: it is added, also beside one that has the same
   const edited = editRule(text, '', rule)
@@ -42,7 +49,7 @@ function addRule(text: string, changes: OptionChanges): EditedRule | undefined {
   return { text: edited, rule, options }
 }
 
-function changeRule(text: string, id: string, changes: OptionChanges): EditedRule | undefined {
+function changeRule(text: string, id: string, changes: readonly OptionChange[]): EditedRule | undefined {
   const before = documentValue(text)
   const place = rulesOf(before).findIndex(rule => rule.id === id)
   const span = ruleSpanOf(text, id)
@@ -53,11 +60,11 @@ function changeRule(text: string, id: string, changes: OptionChanges): EditedRul
   // a rule by itself is read many times faster than its document; its lines keep their indent
   const margin = ' '.repeat(span.column)
   let source = margin + text.slice(span.start, span.end)
-  for (const [name, value] of Object.entries(changes)) {
-    setIn(options, name.split('.'), value)
+  for (const { path, value } of changes) {
+    setIn(options, path, value)
     const map = composeYaml(source).document?.contents
     if (!isMap(map)) return undefined
-    source = setOption(source, map as YAMLMap, name.split('.'), value, style)
+    source = setOption(source, map as YAMLMap, path, value, style)
   }
   const edited = text.slice(0, span.start) + source.slice(margin.length) + text.slice(span.end)
   const expected = rulesOf(before).map((rule, at) => (at === place ? options : rule))

@@ -1,4 +1,4 @@
-import { type EditedRule, editOptions, type OptionChanges } from '../admin/edit-options.ts'
+import { type EditedRule, editOptions, type OptionChange } from '../admin/edit-options.ts'
 import { editRule, ruleTextsOf } from '../admin/edit-rule.ts'
 import { type DocumentChange, documentChange, noteChanges } from '../admin/rule-changes.ts'
 import type { Parsed, Vocabulary } from '../rules/parse.ts'
@@ -10,7 +10,7 @@ export interface DocumentTasks {
   parseLocal(text: string, file: string): Parsed
   parseRemote(text: string, file: string, local: RuleDocument): Parsed
   editRule(text: string, id: string, ruleText: string | undefined): string | undefined
-  editOptions(text: string, id: string | undefined, changes: OptionChanges): EditedRule | undefined
+  editOptions(text: string, id: string | undefined, changes: readonly OptionChange[]): EditedRule | undefined
   ruleTextsOf(text: string): ReadonlyMap<string, string>
   documentChange(before: string, after: string): DocumentChange
   noteChanges(before: string, after: string, comment: string): string | undefined

@@ -5,13 +5,19 @@ import { type Operation, operation } from './operation.ts'
 import { comment, mistake, ruleChange, text, version, where } from './shapes.ts'
 
 const mostCharacters = 16_384
-const deepest = 6
+const deepest = 8
 
+const option = z
+  .string()
+  .min(1)
+  .max(1024)
+  .refine(name => name !== '__proto__', 'is no name of an option')
 const changes = z
-  .record(z.string().regex(/^[A-Za-z]\w{0,63}(?:\.[A-Za-z]\w{0,63})?$/), z.unknown())
+  .array(z.strictObject({ path: z.array(option).min(1).max(4), value: z.unknown() }))
+  .max(100)
   .refine(value => isShallow(value), { error: 'is nested too deep for a rule', abort: true })
   .refine(value => JSON.stringify(value).length <= mostCharacters, `is longer than ${mostCharacters} characters`)
-  .describe('options by their names, such as limit or match.path; null removes one')
+  .describe('options by their paths, such as ["match", "path"]; null removes one')
 
 export const draftOperations: readonly Operation[] = [
   operation({
@@ -22,7 +28,7 @@ export const draftOperations: readonly Operation[] = [
     body: z.strictObject({
       where: where.default('local'),
       id: z.string().max(80).optional().describe('the rule to change; left out, a rule is added'),
-      set: changes.default({}),
+      set: changes.default([]),
     }),
     answer: z.object({
       base: z.object({
