@@ -1,4 +1,4 @@
-import type { JSX } from 'preact'
+import type { FunctionComponent, JSX } from 'preact'
 import { connection } from './figures/live.ts'
 import { zoneText } from './i18n/format.ts'
 import { messages } from './i18n/index.ts'
@@ -8,12 +8,11 @@ import { Notices } from './parts/notices.tsx'
 import { route, type View } from './route.ts'
 import { tokenIsAsked } from './session.ts'
 import { Now } from './views/now.tsx'
-import { Rules } from './views/rules.tsx'
 import { SignIn } from './views/sign-in.tsx'
 
-const views: Record<View, () => JSX.Element> = {
+const views: Record<View, FunctionComponent> = {
   now: Now,
-  rules: Rules,
+  rules: later(() => import('./views/rules.tsx').then(({ Rules }) => Rules)),
   callers: later(() => import('./views/callers.tsx').then(({ Callers }) => Callers)),
   refusals: later(() => import('./views/refusals.tsx').then(({ Refusals }) => Refusals)),
   fleet: later(() => import('./views/fleet.tsx').then(({ Fleet }) => Fleet)),

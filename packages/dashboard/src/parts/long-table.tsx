@@ -9,6 +9,13 @@ export interface Column {
   readonly name: string
   readonly title: string
   readonly numeric?: boolean
+  /** For columns that the rows can be sorted by. */
+  readonly sort?: ColumnSort | undefined
+}
+
+export interface ColumnSort {
+  readonly direction: 'ascending' | 'descending' | undefined
+  readonly onSort: () => void
 }
 
 interface LongTableProps<Row> {
@@ -35,9 +42,20 @@ export function LongTable<Row>(props: LongTableProps<Row>): JSX.Element {
     <div role="table" class={`long-table ${kind}`} aria-label={label} aria-rowcount={rows.length + 1}>
       <div role="rowgroup" class="head">
         <div role="row" aria-rowindex={1}>
-          {columns.map(({ name, title, numeric }) => (
-            <span role="columnheader" key={name} class={numeric ? 'numeric' : ''}>
-              {title}
+          {columns.map(({ name, title, numeric, sort }) => (
+            <span
+              role="columnheader"
+              key={name}
+              class={numeric ? 'numeric' : ''}
+              aria-sort={sort ? (sort.direction ?? 'none') : undefined}
+            >
+              {sort ? (
+                <button type="button" class="sort" onClick={sort.onSort}>
+                  {title}
+                </button>
+              ) : (
+                title
+              )}
             </span>
           ))}
         </div>

@@ -203,10 +203,10 @@ function Changes(): JSX.Element | null {
       </div>
       {answer.length === 0 && <p class="empty">{texts.noChanges}</p>}
       <ol class="history">
-        {answer.map(({ at, operation, subject, from }) => (
+        {answer.map(({ at, operation, subject, from, comment }) => (
           <li key={`${at} ${operation} ${subject}`}>
             <time dateTime={new Date(at).toISOString()}>{formatMoment(at)}</time> <b>{changeText(operation)}</b>{' '}
-            <span>{subject}</span> <small>{from}</small>
+            <span>{subject}</span> {comment !== undefined && <q>{comment}</q>} <small>{from}</small>
           </li>
         ))}
       </ol>

@@ -4,7 +4,7 @@ import { type Beyond, emptyForm, type Level, parseLevel, type RuleForm } from '.
 /** A rule in a form, with the options that the form leaves as they are; or which options it cannot show. */
 export type ReadForm =
   | { readonly form: RuleForm; readonly others: Options; readonly unreadable?: undefined }
-  | { readonly form?: undefined; readonly unreadable: readonly string[] }
+  | { readonly form?: undefined; readonly others?: undefined; readonly unreadable: readonly string[] }
 
 /** Options that the form knows, and those inside them. */
 const KNOWN: Readonly<Record<string, readonly string[] | true>> = {

@@ -18,9 +18,6 @@ export interface Plan {
 export type Beyond = 'refuse' | 'wait' | 'shadow'
 export type BlockKind = 'none' | 'time' | 'growing' | 'manual'
 
-/** Groups of fields that only some rules need. */
-export type Section = 'plans' | 'outcomes' | 'calendar'
-
 /** A rule as the form shows it: every field is what was typed, right or wrong. */
 export interface RuleForm {
   readonly id: string
@@ -98,4 +95,30 @@ export function levelsOf({ levels, plans }: RuleForm): readonly Level[] {
 /** Whether the limits are numbers of calls at one time. */
 export function countsAtOnce(form: RuleForm): boolean {
   return levelsOf(form).some(({ unit }) => unit === 'at-once')
+}
+
+interface KnownAlgorithm {
+  readonly name: string
+  readonly limit: 'rate' | 'count'
+}
+
+/** The algorithms that can count the limits of a form; empty text is the default. */
+export function algorithmsFor(form: RuleForm, known: readonly KnownAlgorithm[]): readonly string[] {
+  if (countsAtOnce(form)) return known.filter(({ limit }) => limit === 'count').map(({ name }) => name)
+  if (levelsOf(form).some(({ unit }) => isCalendar(unit))) return ['', 'fixed-window']
+  return ['', ...known.filter(({ limit }) => limit === 'rate').map(({ name }) => name)]
+}
+
+/** A form with other fields, and with an algorithm that can count its limits. */
+export function withFields(form: RuleForm, part: Partial<RuleForm>, known: readonly KnownAlgorithm[]): RuleForm {
+  const changed = { ...form, ...part }
+  const fitting = algorithmsFor(changed, known)
+  const isFitting = 'algorithm' in part || fitting.includes(changed.algorithm) || !isChanged(form, changed)
+  return isFitting ? changed : { ...changed, algorithm: fitting[0] ?? '' }
+}
+
+/** Whether the kind of the limits is another. */
+function isChanged(before: RuleForm, after: RuleForm): boolean {
+  const kinds = (form: RuleForm) => [countsAtOnce(form), levelsOf(form).some(({ unit }) => isCalendar(unit))].join()
+  return kinds(before) !== kinds(after)
 }

@@ -1,4 +1,4 @@
-import { emptyForm, type Level, type RuleForm, type Section, type Unit } from './rule-form.ts'
+import { emptyForm, type Level, type RuleForm, type Unit } from './rule-form.ts'
 
 export const TEMPLATES = ['account', 'login', 'expensive', 'plans', 'quota', 'system'] as const
 export type Template = (typeof TEMPLATES)[number]
@@ -50,15 +50,4 @@ export function formOf(template: Template, taken: ReadonlySet<string>, namedDime
   let id = form.id
   for (let count = 2; taken.has(id); count++) id = `${form.id}-${count}`
   return { ...form, id, plans }
-}
-
-/** The groups of fields that a template opens with. */
-export function sectionsOf(template: Template): readonly Section[] {
-  return template === 'login'
-    ? ['outcomes']
-    : template === 'quota'
-      ? ['calendar']
-      : template === 'plans'
-        ? ['plans']
-        : []
 }
