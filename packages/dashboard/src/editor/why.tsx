@@ -21,7 +21,7 @@ export function Why({ comment, isNoted, change, onComment, onNote }: WhyProps): 
   const { review: texts } = changeMessages.value
   const hasRule = change?.rules.some(({ change: kind }) => kind !== 'removed') === true
   return (
-    <section class="why" aria-label={texts.why}>
+    <div class="why">
       <label>
         <span>{texts.why}</span>
         <input
@@ -41,7 +41,7 @@ export function Why({ comment, isNoted, change, onComment, onNote }: WhyProps): 
         </label>
       )}
       {isNoted && comment.trim() !== '' && change?.noted === undefined && <p class="hush">{texts.noNote}</p>}
-    </section>
+    </div>
   )
 }
 

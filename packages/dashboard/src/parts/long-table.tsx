@@ -28,11 +28,13 @@ interface LongTableProps<Row> {
   readonly keyOf: (row: Row) => string
   readonly cells: (row: Row) => readonly ComponentChildren[]
   readonly isChosen?: (row: Row) => boolean
+  /** Handlers of the rows, without the titles above them. */
+  readonly handlers?: Readonly<Record<string, () => void>>
 }
 
 /** A table that stays quick with thousands of rows, and says to a screen reader how many there are. */
 export function LongTable<Row>(props: LongTableProps<Row>): JSX.Element {
-  const { label, kind, columns, rows, rowHeight, keyOf, cells, isChosen } = props
+  const { label, kind, columns, rows, rowHeight, keyOf, cells, isChosen, handlers } = props
   const [top, setTop] = useState(0)
   const scrolls = rows.length > WHOLE
   const inSight = Math.ceil((globalThis.innerHeight * 0.7) / rowHeight)
@@ -64,6 +66,7 @@ export function LongTable<Row>(props: LongTableProps<Row>): JSX.Element {
         role="rowgroup"
         class={scrolls ? 'scrolls' : ''}
         tabIndex={scrolls ? 0 : undefined}
+        {...handlers}
         onScroll={event => setTop(event.currentTarget.scrollTop)}
       >
         <div role="presentation" class="rows" style={{ height: `${rows.length * rowHeight}px` }}>

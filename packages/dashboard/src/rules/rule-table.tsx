@@ -17,10 +17,12 @@ interface RuleTableProps {
   readonly sort: Sort | undefined
   /** The id of the rule whose details are open. */
   readonly chosen: string | undefined
+  /** Of the rows, which stay in their places meanwhile. */
+  readonly handlers: Readonly<Record<string, () => void>>
 }
 
 /** All rules, sorted by a click on a column. */
-export function RuleTable({ rows, sort, chosen }: RuleTableProps): JSX.Element {
+export function RuleTable({ rows, sort, chosen, handlers }: RuleTableProps): JSX.Element {
   const { columns: titles, rules: texts, views } = messages.value
   const isLive = second.value > 0
   const costs = settledCosts()
@@ -54,6 +56,7 @@ export function RuleTable({ rows, sort, chosen }: RuleTableProps): JSX.Element {
       rowHeight={isNarrow.value ? 190 : 60}
       keyOf={({ id }) => id}
       isChosen={({ id }) => id === chosen}
+      handlers={handlers}
       cells={rule => [
         <button type="button" class="name" key="name" onClick={() => goWithin(rule.id)}>
           {rule.id}

@@ -74,9 +74,7 @@ export function Rules(): JSX.Element {
         {rows.length === 0 ? (
           <p class="empty">{all.length === 0 ? texts.none : texts.noMatch}</p>
         ) : (
-          <div {...held.handlers}>
-            <RuleTable rows={rows} sort={sort} chosen={chosen?.id} />
-          </div>
+          <RuleTable rows={rows} sort={sort} chosen={chosen?.id} handlers={held.handlers} />
         )}
       </section>
       {task && 'undo' in task && <Undo change={task.undo} onUndone={done} onBack={back} />}

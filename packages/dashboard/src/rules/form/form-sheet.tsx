@@ -12,7 +12,7 @@ import { later } from '../../parts/later.tsx'
 import { useSettled } from '../../parts/settled.ts'
 import { Sheet } from '../../parts/sheet.tsx'
 import { byField, type Field } from './field-of.ts'
-import { changesBetween, formOptions, type OptionChange, type Options } from './form-options.ts'
+import { changesBetween, formOptions, isMap, type OptionChange, type Options } from './form-options.ts'
 import { RuleFields } from './rule-fields.tsx'
 import { type RuleForm, withFields } from './rule-form.ts'
 
@@ -115,7 +115,7 @@ export function FormSheet(props: FormSheetProps): JSX.Element {
           </pre>
           {changed !== undefined && Object.keys(changed.others).length > 0 && (
             <p class="hush">
-              {texts.kept} <code>{Object.keys(changed.others).join(', ')}</code>
+              {texts.kept} <code>{namesIn(changed.others).join(', ')}</code>
             </p>
           )}
           <p role="status" class={mistakes.size === 0 ? 'well' : 'ill'}>
@@ -181,6 +181,13 @@ function changesOf(form: RuleForm, start: RuleForm, changed: FormSheetProps['cha
     return Object.entries(formOptions(form)).map(([name, value]) => ({ path: [name], value }))
   }
   return changesBetween(changed.options, formOptions(start), formOptions(form))
+}
+
+/** Options by their names, those inside others with both: `match.host`. */
+function namesIn(options: Options): readonly string[] {
+  return Object.entries(options).flatMap(([name, value]) =>
+    isMap(value) ? Object.keys(value).map(inner => `${name}.${inner}`) : [name],
+  )
 }
 
 function isTaken(id: string): boolean {
