@@ -1,4 +1,5 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Locator, Page } from 'playwright-core'
@@ -23,6 +24,7 @@ rules:
     match: none
     limit: 1/s
 `
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const until = { timeout: 15_000 }
 const textOf = (locator: Locator) => expect.poll(() => locator.textContent(), until)
 
@@ -62,6 +64,16 @@ async function openForm(rule: string): Promise<void> {
   await page.locator('.all-rules .rows').getByRole('button', { name: rule, exact: true }).click(until)
   await button('Change').click(until)
   await dialog().waitFor(until)
+}
+
+/** Axe finds nothing serious in what is shown. */
+async function expectAccessible(shown: Page): Promise<void> {
+  await shown.evaluate(axe)
+  const { violations } = await shown.evaluate<{
+    violations: { id: string; impact: string; nodes: { html: string }[] }[]
+  }>('axe.run()')
+  const grave = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
+  expect(grave.map(({ id, nodes }) => ({ id, at: nodes.map(({ html }) => html) }))).toEqual([])
 }
 
 beforeEach(async () => {
@@ -198,6 +210,39 @@ describe('rules by form', () => {
     const written = parse(file()) as { rules: { id: string; limit: string; whenFull?: string }[] }
     expect(written.rules.find(({ id }) => id === 'each-address')?.limit).toBe('2000/s')
     expect(written.rules.find(({ id }) => id === 'whole-system')).toMatchObject({ whenFull: 'shadow' })
+  })
+})
+
+describe('a gateway with a config center', () => {
+  it('a new rule is written to the config center unless the local file is chosen', async () => {
+    const remote = join(folder, 'center.yaml')
+    const local = join(folder, 'local.yaml')
+    writeFileSync(remote, 'rules:\n  - { id: far, limit: 1/s }\n')
+    writeFileSync(local, `remote: { file: ${remote} }\nrules:\n  - { id: near, limit: 1/s }\n`)
+    const both = await runGateway({ config: local, page: built })
+    const tab = await openTab(browser, `${both.admin}/#/rules`, { colorScheme: 'dark' })
+    const named = (name: string | RegExp) => tab.page.getByRole('button', { name })
+    const add = async (name: string) => {
+      await named('Add a rule').click(until)
+      await named(/Protect the login/).click(until)
+      await tab.page.getByLabel('Name').fill(name)
+      if (name === 'second') await tab.page.getByLabel('the local file').check()
+      await tab.page.getByText('No mistakes').waitFor(until)
+      await expectAccessible(tab.page)
+      await named('Review…').click(until)
+      await tab.page.locator('.changed-rules').waitFor(until)
+      await expectAccessible(tab.page)
+      await named('Apply').click(until)
+      await tab.page.locator('.all-rules .rows').getByRole('button', { name }).waitFor(until)
+    }
+    await add('first')
+    expect(readFileSync(remote, 'utf8')).toContain('id: first')
+    await add('second')
+    expect(readFileSync(local, 'utf8')).toContain('id: second')
+    expect(readFileSync(remote, 'utf8')).not.toContain('id: second')
+    expect(tab.problems).toEqual([])
+    await tab.close()
+    await both.close()
   })
 })
 

@@ -10,7 +10,8 @@ import { isNarrow } from '../parts/narrow.ts'
 import { shortName } from '../parts/short-name.ts'
 import { goWithin, setQuery } from '../route.ts'
 import { byText, limitText } from './limit-text.ts'
-import { callsOf, nextSort, refusedOf, SORTS, type Sort, type SortName, settledCosts } from './sort-rules.ts'
+import { nextSort, SORTS, type Sort, type SortName } from './sort-order.ts'
+import { callsOf, refusedOf, settledCosts } from './sort-rules.ts'
 
 interface RuleTableProps {
   readonly rows: readonly Rule[]

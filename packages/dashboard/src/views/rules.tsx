@@ -13,7 +13,8 @@ import { goWithin, route } from '../route.ts'
 import { limitText } from '../rules/limit-text.ts'
 import { RuleDetails } from '../rules/rule-details.tsx'
 import { RuleTable, SortChoice } from '../rules/rule-table.tsx'
-import { parseSort, useSortedRules } from '../rules/sort-rules.ts'
+import { parseSort } from '../rules/sort-order.ts'
+import { useSortedRules } from '../rules/sort-rules.ts'
 import { mayChange } from '../session.ts'
 
 const RuleSheet = later(() => import('../rules/form/rule-sheet.tsx').then(module => module.RuleSheet))
