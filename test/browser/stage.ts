@@ -50,15 +50,17 @@ interface RunOptions {
   readonly ports?: { readonly url: string; readonly admin: string }
   readonly token?: string
   readonly identity?: AdminOptions['identity']
+  /** A token that may only read. */
+  readonly viewToken?: string
 }
 
 /** A gateway with its admin server; `ports` are those of an earlier one, for a restart. */
-export async function runGateway({ config, page, ports, token, identity }: RunOptions): Promise<Running> {
+export async function runGateway({ config, page, ports, token, viewToken, identity }: RunOptions): Promise<Running> {
   const service = createServer((_request, response) => response.end('served'))
   const upstream = await listen(service)
   const limiter = await createLimiter({ config })
   const gateway = await createGateway({ limiter, upstream })
-  const admin = await createAdmin({ limiter, host: '127.0.0.1', page, token, identity })
+  const admin = await createAdmin({ limiter, host: '127.0.0.1', page, token, viewToken, identity })
   const on = (address: string | undefined) => ({ host: '127.0.0.1', port: Number(new URL(address ?? 'x://x:0').port) })
   const adminAddress = await admin.listen(on(ports?.admin))
   const url = await gateway.listen(on(ports?.url))

@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { editOptions, type OptionChange } from '../../limiter/src/admin/edit-options.ts'
+import { documentChange, noteChanges } from '../../limiter/src/admin/rule-changes.ts'
 import { Figures } from './figures.ts'
-import { documents, ruleList, schema } from './rules.ts'
+import { documents, names, ruleList, schema } from './rules.ts'
 
 type Middleware = (request: IncomingMessage, response: ServerResponse, next: () => void) => void
 
@@ -12,7 +14,18 @@ export function createFakeAdmin({ crowd = 0 }: { crowd?: number } = {}): Middlew
   const rules = ruleList(crowd)
   const figures = new Figures(rules.map(({ id }) => id))
   const startedAt = Date.now() - 3_725_000
-  const state = { text: { ...documents }, version: { local: 1, remote: 1 }, blocks: [] as Record<string, unknown>[] }
+  const state = {
+    text: { ...documents },
+    version: { local: 1, remote: 1 },
+    versions: [] as Record<string, unknown>[],
+    blocks: [] as Record<string, unknown>[],
+  }
+  const documentOf = (where: 'local' | 'remote') => ({
+    text: state.text[where],
+    version: String(state.version[where]),
+    name: where === 'remote' ? '/diana/rules' : 'diana.yaml',
+    writable: true,
+  })
 
   const status = () => ({
     version: '0.1.0',
@@ -47,8 +60,24 @@ export function createFakeAdmin({ crowd = 0 }: { crowd?: number } = {}): Middlew
   const answers: Record<string, (body: Record<string, string>, url: URL) => unknown> = {
     'GET status': status,
     'GET session': () => ({ role: 'operator', user: 'ann@example.com', via: 'proxy', logoutUrl: '/sign_out' }),
-    'GET versions': () => ({ versions: [] }),
     'GET audit': () => ({ changes: [], refused: [] }),
+    'GET versions': (_body, url) => {
+      const [, id] = url.pathname.split('/versions/')
+      const known = state.versions.filter(version => id === undefined || version.id === id)
+      return id === undefined ? { versions: known.map(({ text: _, ...version }) => version) } : known[0]
+    },
+    'GET names': () => names,
+    'POST draft': ({ where, id, set }) => {
+      const place = where === 'remote' ? 'remote' : 'local'
+      const base = documentOf(place)
+      const edited = editOptions(base.text, id, (set ?? []) as unknown as readonly OptionChange[])
+      return edited && { base, ...edited, mistakes: mistakesIn(edited.text) }
+    },
+    'POST changes': ({ where, text = '', comment = '' }) => {
+      const before = state.text[where === 'remote' ? 'remote' : 'local']
+      const noted = noteChanges(before, text, comment)
+      return { ...documentChange(before, text), ...(noted !== undefined && { noted }) }
+    },
     'GET refusals': () => ({ refusals: figures.refusals() }),
     'GET openapi.json': () => ({ paths: { '/api/v1/blocks': {}, '/api/v1/reset': {} } }),
     'GET rules': () => ({ rules }),
@@ -68,19 +97,14 @@ export function createFakeAdmin({ crowd = 0 }: { crowd?: number } = {}): Middlew
     'POST reset': () => ({}),
     'GET trials': () => ({ trials: [] }),
     'POST explain': () => explanation,
-    'GET document': (_body, url) => {
-      const where = url.searchParams.get('where') === 'remote' ? 'remote' : 'local'
-      return {
-        text: state.text[where],
-        version: String(state.version[where]),
-        name: where === 'remote' ? '/diana/rules' : 'diana.yaml',
-        writable: true,
-      }
-    },
+    'GET document': (_body, url) => documentOf(url.searchParams.get('where') === 'remote' ? 'remote' : 'local'),
     'POST check': ({ text = '' }) => ({ mistakes: mistakesIn(text) }),
     'POST preview': () => preview,
-    'PUT document': ({ where, text = '' }) => {
+    'PUT document': ({ where, text = '', comment }) => {
       const place = where === 'remote' ? 'remote' : 'local'
+      const { rules: changes } = documentChange(state.text[place], text)
+      const replaced = { text: state.text[place], at: Date.now(), from: '127.0.0.1', changed: changes.length }
+      state.versions.unshift({ id: String(state.version[place]), ...replaced, rules: changes, comment })
       state.text[place] = text
       return { version: String(++state.version[place]) }
     },

@@ -4,7 +4,7 @@ const schemaFile = new URL('../../limiter/diana.schema.json', import.meta.url)
 
 export const schema: unknown = JSON.parse(readFileSync(schemaFile, 'utf8'))
 
-const names = [
+const ruleIds = [
   'whole-system',
   'hello',
   'per-account',
@@ -25,10 +25,23 @@ rules:
     limit: 5/10s
 `
 
+/** The names that rules may use. */
+export const names = {
+  algorithms: [
+    ...['sliding-window', 'fixed-window', 'sliding-log', 'token-bucket', 'leaky-bucket', 'warm-up'].map(name => {
+      return { name, limit: 'rate' }
+    }),
+    ...['concurrency', 'adaptive'].map(name => ({ name, limit: 'count' })),
+  ],
+  dimensions: ['account', 'device', 'tenant', 'ip', 'resource', 'host', 'method'],
+  namedDimensions: ['header', 'query', 'cookie'],
+}
+
 export const documents = { local: text, remote: 'rules:\n  - id: sms\n    limit: [1/m, 10/d]\n' }
 
 export function ruleList(crowd: number): { readonly id: string }[] {
-  const ids = crowd > 0 ? Array.from({ length: crowd }, (_, index) => `rule-${String(index).padStart(4, '0')}`) : names
+  const ids =
+    crowd > 0 ? Array.from({ length: crowd }, (_, index) => `rule-${String(index).padStart(4, '0')}`) : ruleIds
   return ids.map((id, index) => ({
     id,
     origin: index % 4 === 3 ? 'etcd http://127.0.0.1:2379/diana/rules' : '/etc/diana/diana.yaml',

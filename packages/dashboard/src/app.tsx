@@ -1,4 +1,4 @@
-import type { JSX } from 'preact'
+import type { FunctionComponent, JSX } from 'preact'
 import { connection } from './figures/live.ts'
 import { zoneText } from './i18n/format.ts'
 import { messages } from './i18n/index.ts'
@@ -10,7 +10,7 @@ import { tokenIsAsked } from './session.ts'
 import { Now } from './views/now.tsx'
 import { SignIn } from './views/sign-in.tsx'
 
-const views: Record<View, () => JSX.Element> = {
+const views: Record<View, FunctionComponent> = {
   now: Now,
   rules: later(() => import('./views/rules.tsx').then(({ Rules }) => Rules)),
   callers: later(() => import('./views/callers.tsx').then(({ Callers }) => Callers)),

@@ -48,6 +48,18 @@ export function goTo(view: View, ...rest: readonly string[]): void {
   location.hash = hashOf(view, ...rest)
 }
 
+/** Goes to another place of the same view, and keeps how it is shown. */
+export function goWithin(...rest: readonly string[]): void {
+  const { view, query } = route.peek()
+  location.hash = hashWith(query, view, ...rest)
+}
+
+/** Changes how a view is shown; empty text removes a setting. The page before it stays one step back. */
+export function setQuery(name: string, value: string): void {
+  const { view, rest, query } = route.peek()
+  location.replace(hashWith({ ...query, [name]: value === '' ? undefined : value }, view, ...rest))
+}
+
 function decode(text: string): string {
   try {
     return decodeURIComponent(text)

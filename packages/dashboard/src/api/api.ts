@@ -4,6 +4,7 @@ import type {
   Block,
   Caller,
   Changes,
+  DocumentChange,
   Explanation,
   FiguresHistory,
   History,
@@ -15,8 +16,11 @@ import type {
   RefusedCall,
   Rule,
   RuleDocument,
+  RuleDraft,
+  RuleNames,
   Status,
   Trial,
+  Version,
   Where,
 } from './types.ts'
 
@@ -123,19 +127,24 @@ export const api = {
     send<Explanation>('POST', 'explain', { request, ...(ip !== undefined && { ip }) }),
   explainCaller: (caller: string) => send<Explanation>('POST', 'explain', { caller }),
   document: (where: Where) => read<RuleDocument>(`document?where=${where}`),
-  versions: (where: Where) =>
-    read<{ versions: { id: string; at: number }[] }>(`versions?where=${where}`).then(({ versions }) => versions),
+  versions: (where: Where) => read<{ versions: Version[] }>(`versions?where=${where}`).then(({ versions }) => versions),
   version: (id: string) => read<{ text: string }>(`versions/${part(id)}`).then(({ text }) => text),
   check: (where: Where, text: string) =>
     send<{ mistakes: Mistake[] }>('POST', 'check', { where, text }).then(({ mistakes }) => mistakes),
   preview: (where: Where, text: string) => send<Preview>('POST', 'preview', { where, text }),
   replay: (where: Where, text: string, log: string | undefined) =>
     send<LogReplay>('POST', 'replay', { where, text, ...(log !== undefined && { log }) }),
-  save: (where: Where, text: string, version: string) =>
-    send<{ version: string }>('PUT', 'document', { where, text, version }),
+  save: (where: Where, text: string, version: string, comment: string) =>
+    send<{ version: string }>('PUT', 'document', { where, text, version, ...(comment && { comment }) }),
+  /** Without an id, of a new rule. */
+  draft: (where: Where, id: string | undefined, set: readonly object[]) =>
+    send<RuleDraft>('POST', 'draft', { where, set, ...(id !== undefined && { id }) }),
+  changes: (where: Where, text: string, comment: string) =>
+    send<DocumentChange>('POST', 'changes', { where, text, ...(comment && { comment }) }),
+  names: () => read<RuleNames>('names'),
   trials: () => read<{ trials: Trial[] }>('trials').then(({ trials }) => trials),
   try: (rule: string, text: string) => send<Trial>('POST', 'trials', { rule, text }),
-  acceptTrial: (id: string) => send('POST', `trials/${part(id)}/accept`, {}),
+  acceptTrial: (id: string, version: string) => send('POST', `trials/${part(id)}/accept`, { version }),
   endTrial: (id: string) => send('DELETE', `trials/${part(id)}`),
   /** The paths that this gateway knows, so that nothing is offered which it cannot do. */
   paths: () => read<{ paths: object }>('openapi.json').then(({ paths }) => new Set(Object.keys(paths))),

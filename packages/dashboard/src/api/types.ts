@@ -178,11 +178,56 @@ export interface Change {
   readonly via?: string | undefined
   readonly role?: string | undefined
   readonly refused?: string | undefined
+  /** Why it was made, if the operator said so. */
+  readonly comment?: string | undefined
 }
 
 export interface Changes {
   readonly changes: readonly Change[]
   readonly refused?: readonly Change[] | undefined
+}
+
+/** What became of one rule between two versions of a document. */
+export interface RuleChange {
+  readonly id: string
+  readonly change: 'added' | 'changed' | 'removed'
+}
+
+/** What a text would do to the rules of a document. */
+export interface DocumentChange {
+  readonly rules: readonly RuleChange[]
+  /** Whether options beside the rules differ. */
+  readonly others: boolean
+  /** The text with a comment above the rules; left out if it cannot stand there. */
+  readonly noted?: string | undefined
+}
+
+/** A version of a document that was replaced, and the change that replaced it. */
+export interface Version {
+  readonly id: string
+  readonly at: number
+  readonly from?: string | undefined
+  readonly who?: string | undefined
+  readonly comment?: string | undefined
+  /** The first of them. */
+  readonly rules?: readonly RuleChange[] | undefined
+  readonly changed?: number | undefined
+}
+
+/** A document with one rule changed or added, not written yet. */
+export interface RuleDraft {
+  readonly base: RuleDocument
+  readonly text: string
+  readonly rule: string
+  readonly options: Readonly<Record<string, unknown>>
+  readonly mistakes: readonly Mistake[]
+}
+
+/** The names that rules may use. */
+export interface RuleNames {
+  readonly algorithms: readonly { readonly name: string; readonly limit: 'rate' | 'count' }[]
+  readonly dimensions: readonly string[]
+  readonly namedDimensions: readonly string[]
 }
 
 export type Where = 'local' | 'remote'

@@ -2,93 +2,110 @@ import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { api } from '../api/api.ts'
 import type { Problem } from '../api/problem.ts'
-import type { Mistake, Preview, RuleDocument, Split, Where } from '../api/types.ts'
-import { formatNumber } from '../i18n/format.ts'
+import type { Mistake, RuleDocument, Where } from '../api/types.ts'
 import { messages } from '../i18n/index.ts'
 import { problemOf, Refusal, useAnswer } from '../parts/answer.tsx'
+import { useSettled } from '../parts/settled.ts'
 import { Sheet } from '../parts/sheet.tsx'
 import { showDiff } from './code-editor.ts'
-import { drafts } from './drafts.ts'
+import { Foretold } from './effects.tsx'
 import { mergeTexts } from './merge-texts.ts'
 import { ReplayLog } from './replay-log.tsx'
+import { ChangedRules, Why } from './why.tsx'
 
-interface ReviewProps {
+export interface ReviewProps {
   readonly where: Where
-  readonly onSaved: () => void
+  /** The document as it was read, and the text that would replace it. */
+  readonly base: RuleDocument
+  readonly text: string
+  readonly title?: string
+  /** What the button says that leaves the review. */
+  readonly backText?: string
+  /** The document was changed meanwhile: this is how it stands now, and the text on top of it. */
+  readonly onMerged: (base: RuleDocument, text: string) => void
+  /** The document as it is at its source now. */
+  readonly onSaved: (saved: RuleDocument) => void
   readonly onBack: () => void
 }
 
-/** The last look before a change is in force: the difference, and what it would have done. */
-export function Review({ where, onSaved, onBack }: ReviewProps): JSX.Element {
-  const { editor: told } = messages.value
-  const keeper = drafts[where]
-  const { base, text } = keeper.draft.value!
+/** The last look before a change is in force: the difference, what it would have done, and why it is made. */
+export function Review({ where, base, text, title, backText, onMerged, onSaved, onBack }: ReviewProps): JSX.Element {
+  const { editor: texts } = messages.value
   const [theirs, setTheirs] = useState<RuleDocument | undefined>(undefined)
   const [problem, setProblem] = useState<Problem | undefined>(undefined)
   const [isSaving, setSaving] = useState(false)
   const [conflicts, setConflicts] = useState(0)
+  const [comment, setComment] = useState('')
+  const [isNoted, setNoted] = useState(false)
+  const note = useSettled(isNoted ? comment.trim() : '')
+  const { answer: change } = useAnswer(() => api.changes(where, text, note), [where, text, note])
 
   const save = async () => {
     setSaving(true)
     try {
-      const { version } = await api.save(where, text, base.version)
-      keeper.saved({ ...base, text, version })
-      onSaved()
+      // what was typed a moment ago may not be in the text yet
+      const noted =
+        isNoted && comment.trim() !== '' ? (await api.changes(where, text, comment.trim())).noted : undefined
+      const written = noted ?? text
+      const { version } = await api.save(where, written, base.version, comment.trim())
+      onSaved({ ...base, text: written, version })
     } catch (error) {
       const refusal = problemOf(error)
       const current = refusal.body.current as Pick<RuleDocument, 'text' | 'version'> | undefined
       if (refusal.status === 409 && current !== undefined) setTheirs({ ...base, ...current })
       else setProblem(refusal)
-    } finally {
       setSaving(false)
     }
   }
 
   if (theirs !== undefined) {
     return (
-      <Sheet title={told.conflictTitle} onBack={onBack}>
-        <p role="alert">{told.conflict}</p>
-        <Difference before={theirs.text} after={text} label={`${told.theirs} → ${told.yours}`} />
+      <Sheet title={texts.conflictTitle} onBack={onBack}>
+        <p role="alert">{texts.conflict}</p>
+        <Difference before={theirs.text} after={text} label={`${texts.theirs} → ${texts.yours}`} />
         <div class="actions">
           <button
             type="button"
             onClick={() => {
               const merged = mergeTexts(base.text, text, theirs.text)
-              keeper.replace(theirs, merged.text)
+              onMerged(theirs, merged.text)
               setConflicts(merged.conflicts)
               setTheirs(undefined)
             }}
           >
-            {told.keepMine}
+            {texts.keepMine}
           </button>
           <button
             type="button"
             class="quiet"
             onClick={() => {
-              keeper.replace(theirs, theirs.text)
+              onMerged(theirs, theirs.text)
               onBack()
             }}
           >
-            {told.takeTheirs}
+            {texts.takeTheirs}
           </button>
         </div>
       </Sheet>
     )
   }
+  const noted = note === '' ? undefined : change?.noted
   return (
-    <Sheet title={told.reviewTitle} onBack={onBack}>
-      {conflicts > 0 && <p role="alert">{messages.value.editor.mergeConflicts(conflicts)}</p>}
-      <Difference before={base.text} after={text} label={told.diff} />
+    <Sheet title={title ?? texts.reviewTitle} onBack={onBack}>
+      {conflicts > 0 && <p role="alert">{texts.mergeConflicts(conflicts)}</p>}
+      {change && <ChangedRules change={change} />}
+      <Difference before={base.text} after={noted ?? text} label={texts.diff} />
       <Foretold where={where} text={text} />
       <ReplayLog where={where} text={text} />
+      <Why comment={comment} isNoted={isNoted} change={change} onComment={setComment} onNote={setNoted} />
       {problem && <Refusal problem={problem} />}
       {problem && <ServerMistakes problem={problem} />}
       <div class="actions">
         <button type="button" disabled={isSaving} onClick={save}>
-          {told.save}
+          {texts.save}
         </button>
         <button type="button" class="quiet" onClick={onBack}>
-          {told.back}
+          {backText ?? texts.back}
         </button>
       </div>
     </Sheet>
@@ -107,83 +124,15 @@ function Difference({ before, after, label }: { before: string; after: string; l
   )
 }
 
-function Foretold({ where, text }: { where: Where; text: string }): JSX.Element {
-  const { editor: told, loading } = messages.value
-  const { answer, problem } = useAnswer(() => api.preview(where, text), [where, text])
-  return (
-    <section aria-label={told.preview} class="foretold">
-      <h3>{told.preview}</h3>
-      {problem && (
-        <p class="hush">
-          {told.previewFailed} {problem.message}
-        </p>
-      )}
-      {!problem && answer === undefined && <p class="hush">{loading}</p>}
-      {answer && (answer.calls === 0 ? <p class="empty">{told.previewNone}</p> : <Effects preview={answer} />)}
-    </section>
-  )
-}
-
-function Effects({ preview }: { preview: Preview }): JSX.Element {
-  const { editor: told, columns } = messages.value
-  const changed = preview.rules.filter(({ before, after }) => before.refused !== after.refused)
-  return (
-    <>
-      <p class="hush">
-        {told.previewOf(formatNumber(preview.calls))}
-        {preview.sampled && ` (${told.previewSampled})`}
-      </p>
-      <table class="plain">
-        <thead>
-          <tr>
-            <th scope="col">{columns.rule}</th>
-            <th scope="col" class="numeric">
-              {told.before}
-            </th>
-            <th scope="col" class="numeric">
-              {told.after}
-            </th>
-            <th scope="col" class="numeric">
-              ±
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {changed.slice(0, 100).map(({ id, before, after }) => (
-            <Effect key={id} title={id} before={before} after={after} />
-          ))}
-          <Effect title={told.total} before={preview.total.before} after={preview.total.after} />
-        </tbody>
-      </table>
-    </>
-  )
-}
-
-function Effect({ title, before, after }: { title: string; before: Split; after: Split }): JSX.Element {
-  const { editor: told } = messages.value
-  const difference = after.refused - before.refused
-  const sign = difference > 0 ? '+' : ''
-  return (
-    <tr>
-      <th scope="row">{title}</th>
-      <td class="numeric">{formatNumber(before.refused)}</td>
-      <td class="numeric">{formatNumber(after.refused)}</td>
-      <td class={`numeric ${difference > 0 ? 'more' : difference < 0 ? 'fewer' : ''}`}>
-        {difference === 0 ? told.same : `${sign}${formatNumber(difference)}`}
-      </td>
-    </tr>
-  )
-}
-
 /** What the gateway found that the check while writing had not. */
 function ServerMistakes({ problem }: { problem: Problem }): JSX.Element {
-  const { editor: told } = messages.value
+  const { editor: texts } = messages.value
   const mistakes = (problem.body.mistakes ?? []) as readonly Mistake[]
   return (
     <ul class="mistakes">
       {mistakes.map(({ line, column, message }) => (
         <li key={`${line}:${column}`}>
-          {told.line(line)}: {message}
+          {texts.line(line)}: {message}
         </li>
       ))}
     </ul>

@@ -2,7 +2,8 @@ import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { api } from '../api/api.ts'
 import type { Problem } from '../api/problem.ts'
-import type { Where } from '../api/types.ts'
+import type { Version, Where } from '../api/types.ts'
+import { changeMessages } from '../i18n/changes/index.ts'
 import { formatMoment } from '../i18n/format.ts'
 import { messages } from '../i18n/index.ts'
 import { problemOf, Refusal, useAnswer } from '../parts/answer.tsx'
@@ -14,7 +15,7 @@ interface VersionsProps {
   readonly onRollBack: (text: string) => void
 }
 
-/** What stood there before, and the way back. */
+/** What stood there before, what replaced it and why, and the way back. */
 export function Versions({ where, version, onRollBack }: VersionsProps): JSX.Element | null {
   const { editor: texts } = messages.value
   const { answer } = useAnswer(() => api.versions(where), [where, version])
@@ -24,20 +25,42 @@ export function Versions({ where, version, onRollBack }: VersionsProps): JSX.Ele
     <section class="versions" aria-label={texts.versions}>
       <h3>{texts.versions}</h3>
       <ol class="history">
-        {answer.map(({ id, at }) => (
-          <li key={id}>
-            {texts.replacedAt(formatMoment(at))}{' '}
+        {answer.map(one => (
+          <li key={one.id}>
+            {texts.replacedAt(formatMoment(one.at))}{' '}
             <button
               type="button"
               class="quiet"
-              onClick={() => api.version(id).then(onRollBack, error => setProblem(problemOf(error)))}
+              onClick={() => api.version(one.id).then(onRollBack, error => setProblem(problemOf(error)))}
             >
               {texts.rollBack}
             </button>
+            <ReplacedBy version={one} />
           </li>
         ))}
       </ol>
       {problem && <Refusal problem={problem} />}
     </section>
+  )
+}
+
+/** The change that replaced a version: which rules, why, by which user and from which address. */
+function ReplacedBy({
+  version: { from, who, comment, rules = [], changed = 0 },
+}: {
+  readonly version: Version
+}): JSX.Element {
+  const { review: texts } = changeMessages.value
+  const kinds = (['added', 'changed', 'removed'] as const).flatMap(kind => {
+    const ids = rules.filter(({ change }) => change === kind).map(({ id }) => id)
+    return ids.length === 0 ? [] : [`${texts[kind]}: ${ids.join(', ')}`]
+  })
+  const more = changed > rules.length ? [texts.more(changed - rules.length)] : []
+  return (
+    <>
+      <small class="replaced-rules">{[...kinds, ...more].join(' · ')}</small>
+      {comment !== undefined && <q class="comment">{comment}</q>}
+      {from !== undefined && <small>{[who, from].filter(Boolean).join(' · ')}</small>}
+    </>
   )
 }

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { en as changesInEnglish } from './changes/en.ts'
+import { zh as changesInChinese } from './changes/zh.ts'
 import { en } from './en.ts'
 import { zh } from './zh.ts'
 
@@ -14,8 +16,8 @@ function flatten(messages: object, path = ''): Map<string, string> {
   return found
 }
 
-const english = flatten(en)
-const chinese = flatten(zh)
+const english = flatten({ ...en, changes: changesInEnglish })
+const chinese = flatten({ ...zh, changes: changesInChinese })
 
 describe('the texts of the page', () => {
   it('all texts of the page have a Chinese version', () => {

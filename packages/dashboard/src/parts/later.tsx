@@ -4,10 +4,12 @@ import { Problem } from '../api/problem.ts'
 import { messages } from '../i18n/index.ts'
 import { Refusal } from './answer.tsx'
 
-/** A view that is loaded when it is first opened; a load that failed is reported and can be repeated. */
-export function later(load: () => Promise<FunctionComponent>): () => JSX.Element {
-  let loaded: FunctionComponent | undefined
-  return function Later() {
+/** A view or a part that is loaded when it is first opened; a load that failed is reported and can be repeated. */
+export function later<Props extends object = Record<never, never>>(
+  load: () => Promise<FunctionComponent<Props>>,
+): (props: Props) => JSX.Element {
+  let loaded: FunctionComponent<Props> | undefined
+  return function Later(props) {
     const [, setTurn] = useState(0)
     const [problem, setProblem] = useState<Problem | undefined>(undefined)
     const turn = () => setTurn(count => count + 1)
@@ -26,7 +28,7 @@ export function later(load: () => Promise<FunctionComponent>): () => JSX.Element
     }, [])
     if (loaded !== undefined) {
       const View = loaded
-      return <View />
+      return <View {...props} />
     }
     if (problem !== undefined) return <Refusal problem={problem} again={start} />
     return <p class="hush">{messages.value.loading}</p>

@@ -9,6 +9,13 @@ export interface Column {
   readonly name: string
   readonly title: string
   readonly numeric?: boolean
+  /** For columns that the rows can be sorted by. */
+  readonly sort?: ColumnSort | undefined
+}
+
+export interface ColumnSort {
+  readonly direction: 'ascending' | 'descending' | undefined
+  readonly onSort: () => void
 }
 
 interface LongTableProps<Row> {
@@ -21,11 +28,13 @@ interface LongTableProps<Row> {
   readonly keyOf: (row: Row) => string
   readonly cells: (row: Row) => readonly ComponentChildren[]
   readonly isChosen?: (row: Row) => boolean
+  /** Handlers of the rows, without the titles above them. */
+  readonly handlers?: Readonly<Record<string, () => void>>
 }
 
 /** A table that stays quick with thousands of rows, and says to a screen reader how many there are. */
 export function LongTable<Row>(props: LongTableProps<Row>): JSX.Element {
-  const { label, kind, columns, rows, rowHeight, keyOf, cells, isChosen } = props
+  const { label, kind, columns, rows, rowHeight, keyOf, cells, isChosen, handlers } = props
   const [top, setTop] = useState(0)
   const scrolls = rows.length > WHOLE
   const inSight = Math.ceil((globalThis.innerHeight * 0.7) / rowHeight)
@@ -35,9 +44,20 @@ export function LongTable<Row>(props: LongTableProps<Row>): JSX.Element {
     <div role="table" class={`long-table ${kind}`} aria-label={label} aria-rowcount={rows.length + 1}>
       <div role="rowgroup" class="head">
         <div role="row" aria-rowindex={1}>
-          {columns.map(({ name, title, numeric }) => (
-            <span role="columnheader" key={name} class={numeric ? 'numeric' : ''}>
-              {title}
+          {columns.map(({ name, title, numeric, sort }) => (
+            <span
+              role="columnheader"
+              key={name}
+              class={numeric ? 'numeric' : ''}
+              aria-sort={sort ? (sort.direction ?? 'none') : undefined}
+            >
+              {sort ? (
+                <button type="button" class="sort" onClick={sort.onSort}>
+                  {title}
+                </button>
+              ) : (
+                title
+              )}
             </span>
           ))}
         </div>
@@ -46,6 +66,7 @@ export function LongTable<Row>(props: LongTableProps<Row>): JSX.Element {
         role="rowgroup"
         class={scrolls ? 'scrolls' : ''}
         tabIndex={scrolls ? 0 : undefined}
+        {...handlers}
         onScroll={event => setTop(event.currentTarget.scrollTop)}
       >
         <div role="presentation" class="rows" style={{ height: `${rows.length * rowHeight}px` }}>

@@ -1,14 +1,23 @@
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Rule } from '../api/types.ts'
+import type { AppliedChange } from '../editor/applied.tsx'
 import { messages } from '../i18n/index.ts'
 import { goTo, hashOf } from '../route.ts'
 import { mayChange } from '../session.ts'
 import { byText, limitText } from './limit-text.ts'
 import { Trial } from './trial.tsx'
 
+interface RuleDetailsProps {
+  readonly rule: Rule
+  readonly onClose: () => void
+  /** Opens the form of the rule. */
+  readonly onChange: () => void
+  readonly onUndo: (change: AppliedChange) => void
+}
+
 /** One rule in full, and the way to change it or to try a change. */
-export function RuleDetails({ rule, onClose }: { rule: Rule; onClose: () => void }): JSX.Element {
+export function RuleDetails({ rule, onClose, onChange, onUndo }: RuleDetailsProps): JSX.Element {
   const { rules: texts } = messages.value
   const [isTrying, setTrying] = useState(false)
   const heading = useRef<HTMLHeadingElement>(null)
@@ -53,7 +62,12 @@ export function RuleDetails({ rule, onClose }: { rule: Rule; onClose: () => void
       </div>
       <div class="actions">
         {mayChange.value && (
-          <button type="button" onClick={() => goTo('editor', rule.where, rule.id)}>
+          <button type="button" onClick={onChange}>
+            {texts.change}
+          </button>
+        )}
+        {mayChange.value && (
+          <button type="button" class="quiet" onClick={() => goTo('editor', rule.where, rule.id)}>
             {texts.edit}
           </button>
         )}
@@ -69,7 +83,7 @@ export function RuleDetails({ rule, onClose }: { rule: Rule; onClose: () => void
           {texts.itsRefusals}
         </a>
       </div>
-      <Trial rule={rule} isOpen={isTrying} />
+      <Trial rule={rule} isOpen={isTrying} onUndo={onUndo} />
     </section>
   )
 }

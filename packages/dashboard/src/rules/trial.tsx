@@ -4,6 +4,7 @@ import { api } from '../api/api.ts'
 import type { Problem } from '../api/problem.ts'
 import type { Rule, Trial as RunningTrial } from '../api/types.ts'
 import { Sparkline } from '../charts/sparkline.tsx'
+import { Applied, type AppliedChange } from '../editor/applied.tsx'
 import { ringOf, second } from '../figures/live.ts'
 import { SECONDS } from '../figures/ring.ts'
 import { formatDuration, formatNumber, formatShare } from '../i18n/format.ts'
@@ -11,12 +12,19 @@ import { messages } from '../i18n/index.ts'
 import { problemOf, Refusal, useAnswer } from '../parts/answer.tsx'
 import { mayChange } from '../session.ts'
 
+interface TrialProps {
+  readonly rule: Rule
+  readonly isOpen: boolean
+  readonly onUndo: (change: AppliedChange) => void
+}
+
 /** A change of a rule that runs in shadow: started, compared with the rule, and put in force or discarded. */
-export function Trial({ rule, isOpen }: { rule: Rule; isOpen: boolean }): JSX.Element | null {
+export function Trial({ rule, isOpen, onUndo }: TrialProps): JSX.Element | null {
   const { rules: texts } = messages.value
   const { answer: trials, again } = useAnswer(() => api.trials(), [rule.id])
   const [text, setText] = useState(rule.text)
   const [said, setSaid] = useState('')
+  const [applied, setApplied] = useState<AppliedChange | undefined>(undefined)
   const [problem, setProblem] = useState<Problem | undefined>(undefined)
   const running = trials?.find(trial => trial.rule === rule.id)
   const act = (action: Promise<unknown>, sentence: string) =>
@@ -28,11 +36,14 @@ export function Trial({ rule, isOpen }: { rule: Rule; isOpen: boolean }): JSX.El
       },
       error => setProblem(problemOf(error)),
     )
+  const accept = async ({ id }: RunningTrial) => {
+    const { text: before, version } = await api.document(rule.where)
+    await api.acceptTrial(id, version)
+    setApplied({ where: rule.where, before, after: (await api.document(rule.where)).text })
+  }
   return (
     <>
-      <p role="status" class="said">
-        {said}
-      </p>
+      <Applied text={said} onUndo={applied && (() => onUndo(applied))} />
       {running !== undefined && (
         <div class="trial">
           <p>
@@ -41,10 +52,19 @@ export function Trial({ rule, isOpen }: { rule: Rule; isOpen: boolean }): JSX.El
           <Comparison rule={rule} trial={running} />
           {mayChange.value && (
             <div class="actions">
-              <button type="button" onClick={() => act(api.acceptTrial(running.id), texts.tryAccepted)}>
+              <button type="button" onClick={() => act(accept(running), texts.tryAccepted)}>
                 {texts.tryAccept}
               </button>
-              <button type="button" class="quiet" onClick={() => act(api.endTrial(running.id), texts.tryEnded)}>
+              <button
+                type="button"
+                class="quiet"
+                onClick={() =>
+                  act(
+                    api.endTrial(running.id).then(() => setApplied(undefined)),
+                    texts.tryEnded,
+                  )
+                }
+              >
                 {texts.tryEnd}
               </button>
             </div>

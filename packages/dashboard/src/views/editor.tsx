@@ -2,15 +2,18 @@ import { useSignal } from '@preact/signals'
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { api } from '../api/api.ts'
+import type { Problem } from '../api/problem.ts'
 import type { Mistake, RuleDocument, Where } from '../api/types.ts'
+import { Applied, type AppliedChange } from '../editor/applied.tsx'
 import { type CodeEditor, createCodeEditor } from '../editor/code-editor.ts'
 import { drafts, isChanged } from '../editor/drafts.ts'
 import { Review } from '../editor/review.tsx'
 import type { Schema } from '../editor/schema-options.ts'
+import { withoutChange } from '../editor/undo.tsx'
 import { Versions } from '../editor/versions.tsx'
 import { rules, status } from '../figures/live.ts'
 import { messages } from '../i18n/index.ts'
-import { Answered, useAnswer } from '../parts/answer.tsx'
+import { Answered, problemOf, Refusal, useAnswer } from '../parts/answer.tsx'
 import { shortName } from '../parts/short-name.ts'
 import { hashOf, route } from '../route.ts'
 
@@ -66,11 +69,21 @@ function AdminContext({ where, read, schema, again }: DeskProps): JSX.Element {
   const editor = useRef<CodeEditor | undefined>(undefined)
   const mistakes = useSignal<readonly Mistake[] | undefined>(undefined)
   const [isReviewing, setReviewing] = useState(false)
-  const [isSaved, setSaved] = useState(false)
+  const [problem, setProblem] = useState<Problem | undefined>(undefined)
+  const [applied, setApplied] = useState<AppliedChange | undefined>(undefined)
   if (keeper.draft.peek() === undefined) keeper.replace(read, read.text)
   const draft = keeper.draft.value!
   const changed = isChanged(draft)
   const canReview = changed && mistakes.value?.length === 0 && read.writable
+
+  const undo = () =>
+    withoutChange(applied!).then(
+      ({ base, text }) => {
+        keeper.replace(base, text)
+        setReviewing(text !== base.text)
+      },
+      error => setProblem(problemOf(error)),
+    )
 
   useEffect(() => {
     const { text } = keeper.draft.peek()!
@@ -89,7 +102,7 @@ function AdminContext({ where, read, schema, again }: DeskProps): JSX.Element {
       onChange: written => {
         mistakes.value = undefined
         keeper.typed(written)
-        if (isChanged(keeper.draft.peek())) setSaved(false)
+        if (isChanged(keeper.draft.peek())) setApplied(undefined)
       },
       onSave: () => setReviewing(isChanged(keeper.draft.peek()) && mistakes.peek()?.length === 0),
     })
@@ -102,7 +115,7 @@ function AdminContext({ where, read, schema, again }: DeskProps): JSX.Element {
       code.close()
     }
   }, [])
-  // a text that nobody touched follows what is in force; one that somebody did waits for them to decide
+  // a text that was not changed here follows what is in force; one that was changed waits for the operator to decide
   useEffect(() => {
     if (!isChanged(keeper.draft.peek())) keeper.replace(read, read.text)
   }, [read])
@@ -112,9 +125,7 @@ function AdminContext({ where, read, schema, again }: DeskProps): JSX.Element {
       <div class="panel-head">
         <h2 title={draft.base.name}>{shortName(draft.base.name)}</h2>
         <p class={`hush ${changed ? 'unsaved' : ''}`}>{changed ? told.unsaved : told.unchanged}</p>
-        <p role="status" class="said">
-          {isSaved ? told.saved : ''}
-        </p>
+        <Applied text={applied ? told.saved : ''} onUndo={undo} />
       </div>
       {!read.writable && (
         <p class="notice degraded">
@@ -122,6 +133,7 @@ function AdminContext({ where, read, schema, again }: DeskProps): JSX.Element {
         </p>
       )}
       <div class="code" ref={host} />
+      {problem && <Refusal problem={problem} />}
       <Mistakes mistakes={mistakes.value} onChoose={({ line, column }) => editor.current?.goTo(line, column)} />
       <div class="actions">
         <button type="button" disabled={!canReview} onClick={() => setReviewing(true)}>
@@ -143,9 +155,14 @@ function AdminContext({ where, read, schema, again }: DeskProps): JSX.Element {
       {isReviewing && (
         <Review
           where={where}
-          onSaved={() => {
+          base={draft.base}
+          text={draft.text}
+          onMerged={(base, text) => keeper.replace(base, text)}
+          onSaved={saved => {
+            if (saved.text === draft.text) keeper.saved(saved)
+            else keeper.replace(saved, saved.text)
             setReviewing(false)
-            setSaved(true)
+            setApplied({ where, before: draft.base.text, after: saved.text })
             again()
           }}
           onBack={() => setReviewing(false)}

@@ -221,6 +221,7 @@ function ChangeList({ changes }: { changes: readonly Change[] }): JSX.Element | 
           <time dateTime={new Date(change.at).toISOString()}>{formatMoment(change.at)}</time>{' '}
           {change.refused !== undefined && <b>{refusedText(change.refused)}: </b>}
           <b>{changeText(change.operation)}</b> <span>{change.subject}</span>{' '}
+          {change.comment !== undefined && <q>{change.comment}</q>}{' '}
           <small>{[whoText(change), change.from].filter(text => text !== '').join(' · ')}</small>
         </li>
       ))}

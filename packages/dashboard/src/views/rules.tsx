@@ -1,42 +1,64 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Rule } from '../api/types.ts'
-import { Load } from '../charts/moon.tsx'
-import { Sparkline } from '../charts/sparkline.tsx'
-import { connection, loadOf, ringOf, rules, second } from '../figures/live.ts'
+import { useHeldOrder } from '../callers/held-order.ts'
+import { Applied, type AppliedChange } from '../editor/applied.tsx'
+import { connection, rules } from '../figures/live.ts'
 import { formatNumber } from '../i18n/format.ts'
 import { messages } from '../i18n/index.ts'
-import { type Column, LongTable } from '../parts/long-table.tsx'
+import { later } from '../parts/later.tsx'
 import { isNarrow } from '../parts/narrow.ts'
 import { returnFocus } from '../parts/sheet.tsx'
-import { shortName } from '../parts/short-name.ts'
-import { goTo, route } from '../route.ts'
-import { byText, limitText } from '../rules/limit-text.ts'
+import { goWithin, route } from '../route.ts'
+import { limitText } from '../rules/limit-text.ts'
 import { RuleDetails } from '../rules/rule-details.tsx'
+import { RuleTable, SortChoice } from '../rules/rule-table.tsx'
+import { parseSort } from '../rules/sort-order.ts'
+import { useSortedRules } from '../rules/sort-rules.ts'
+import { mayChange } from '../session.ts'
+
+const RuleSheet = later(() => import('../rules/form/rule-sheet.tsx').then(module => module.RuleSheet))
+const Undo = later(() => import('../editor/undo.tsx').then(module => module.Undo))
+
+/** What is open over the view: a form for a new rule, one for a rule, or the review of taking a change back. */
+type Task = { readonly add: true } | { readonly change: Rule } | { readonly undo: AppliedChange }
 
 /** Every rule: where it comes from, what it allows, how near its busiest caller is to that. */
 export function Rules(): JSX.Element {
-  const { rules: told, now, loading, columns: titles } = messages.value
+  const { rules: texts, now, loading, editor } = messages.value
   const [wanted, setWanted] = useState('')
+  const [task, setTask] = useState<Task | undefined>(undefined)
+  const [applied, setApplied] = useState<AppliedChange | undefined>(undefined)
+  const sort = parseSort(route.value.query.sort ?? '')
+  const sorted = useSortedRules(rules.value ?? [], sort)
+  const matching = sorted.filter(rule => isWanted(rule, wanted))
+  const held = useHeldOrder(matching, `${route.value.query.sort} ${wanted}`)
+  const rows = sort === undefined ? matching : held.rows
   const all = rules.value
   if (all === undefined) return <p class="hush">{connection.value === 'lost' ? '' : loading}</p>
   const chosen = all.find(({ id }) => id === route.value.rest[0])
-  const rows = all.filter(rule => isWanted(rule, wanted))
-  const columns: Column[] = [
-    { name: 'rule', title: titles.rule },
-    { name: 'limit', title: titles.limit },
-    { name: 'load', title: titles.load },
-    { name: 'trend', title: titles.trend },
-    { name: 'state', title: titles.state },
-    { name: 'origin', title: titles.origin },
-  ]
+  const done = (change: AppliedChange) => {
+    setTask(undefined)
+    setApplied(change)
+  }
+  const back = () => setTask(undefined)
   return (
     <>
-      <p class="intro">{told.intro}</p>
-      {chosen && <RuleDetails key={chosen.id} rule={chosen} onClose={() => close(chosen.id)} />}
-      <section class="panel" aria-label={titles.rule}>
+      <p class="intro">{texts.intro}</p>
+      <Applied text={applied ? editor.saved : ''} onUndo={() => setTask({ undo: applied! })} />
+      {chosen && (
+        <RuleDetails
+          key={chosen.id}
+          rule={chosen}
+          onClose={() => close(chosen.id)}
+          onChange={() => setTask({ change: chosen })}
+          onUndo={change => setTask({ undo: change })}
+        />
+      )}
+      <section class="panel" aria-label={messages.value.columns.rule}>
         <div class="panel-head">
           <p class="hush">{now.rows(formatNumber(rows.length), formatNumber(all.length))}</p>
+          {isNarrow.value && <SortChoice sort={sort} />}
           <input
             type="search"
             placeholder={now.filter}
@@ -44,38 +66,29 @@ export function Rules(): JSX.Element {
             value={wanted}
             onInput={event => setWanted(event.currentTarget.value)}
           />
+          {mayChange.value && (
+            <button type="button" class="add" onClick={() => setTask({ add: true })}>
+              {texts.add}
+            </button>
+          )}
         </div>
         {rows.length === 0 ? (
-          <p class="empty">{all.length === 0 ? told.none : told.noMatch}</p>
+          <p class="empty">{all.length === 0 ? texts.none : texts.noMatch}</p>
         ) : (
-          <LongTable
-            label={messages.value.views.rules}
-            kind="all-rules"
-            columns={columns}
-            rows={rows}
-            rowHeight={isNarrow.value ? 160 : 60}
-            keyOf={({ id }) => id}
-            isChosen={({ id }) => id === chosen?.id}
-            cells={rule => [
-              <button type="button" class="name" key="name" onClick={() => goTo('rules', rule.id)}>
-                {rule.id}
-              </button>,
-              <Limit key="limit" rule={rule} />,
-              <Load key="load" withBar share={second.value === 0 ? undefined : loadOf(rule.id)} />,
-              <Sparkline key="trend" rule={rule.id} />,
-              <State key="state" rule={rule} />,
-              <Origin key="origin" rule={rule} />,
-            ]}
-          />
+          <RuleTable rows={rows} sort={sort} chosen={chosen?.id} handlers={held.handlers} />
         )}
       </section>
+      {task && 'undo' in task && <Undo change={task.undo} onUndone={done} onBack={back} />}
+      {task && !('undo' in task) && (
+        <RuleSheet rule={'change' in task ? task.change : undefined} onApplied={done} onBack={back} />
+      )}
     </>
   )
 }
 
 /** The focus goes back to the row that the details were opened from. */
 function close(id: string): void {
-  goTo('rules')
+  goWithin()
   const rows = document.querySelectorAll<HTMLElement>('.all-rules .rows button.name')
   returnFocus([...rows].find(row => row.textContent === id) ?? null)
 }
@@ -83,35 +96,4 @@ function close(id: string): void {
 function isWanted(rule: Rule, wanted: string): boolean {
   const text = [rule.id, limitText(rule), rule.origin ?? '', rule.by.join(' ')].join(' ').toLowerCase()
   return text.includes(wanted.trim().toLowerCase())
-}
-
-function Limit({ rule }: { rule: Rule }): JSX.Element {
-  return (
-    <span class="two-lines">
-      <span>{limitText(rule)}</span>
-      <small>
-        {byText(rule)} · {rule.algorithm}
-      </small>
-    </span>
-  )
-}
-
-function State({ rule }: { rule: Rule }): JSX.Element {
-  const { states } = messages.value.rules
-  return (
-    <span class="states">
-      <span class={`badge ${rule.state}`}>{states[rule.state]}</span>
-      {ringOf(`${rule.id}~trial`) && <span class="badge trial">{states.trial}</span>}
-    </span>
-  )
-}
-
-function Origin({ rule }: { rule: Rule }): JSX.Element {
-  const { local, remote } = messages.value.rules
-  return (
-    <span class="two-lines">
-      <span>{rule.where === 'remote' ? remote : local}</span>
-      <small title={rule.origin}>{shortName(rule.origin ?? '')}</small>
-    </span>
-  )
 }

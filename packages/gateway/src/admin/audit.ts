@@ -17,6 +17,8 @@ export interface AuditEntry {
   readonly role: Role | 'none'
   /** Why nothing was changed; left out for a change. */
   readonly refused?: string | undefined
+  /** Why it was made, if the operator said so. */
+  readonly comment?: string | undefined
 }
 
 const most = 1000

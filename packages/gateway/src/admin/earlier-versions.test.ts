@@ -20,4 +20,13 @@ describe('earlier versions of a document', () => {
     versions.add('local', 'x'.repeat(20 * 1024 * 1024), 99)
     expect(versions.of('local').map(({ at }) => at)).toEqual([99])
   })
+
+  it('each version has the change that replaced it: from where, why, and the first of the rules that changed', () => {
+    const versions = new EarlierVersions()
+    const rules = Array.from({ length: 30 }, (_, i) => ({ id: `r${i}`, change: 'added' as const }))
+    versions.add('local', 'text', 1, { from: '127.0.0.1', who: 'ann', comment: 'launch week', rules })
+    const [{ by } = { by: undefined }] = versions.of('local')
+    expect(by).toMatchObject({ from: '127.0.0.1', who: 'ann', comment: 'launch week', changed: 30 })
+    expect(by?.rules).toHaveLength(20)
+  })
 })

@@ -1,5 +1,19 @@
 import { randomUUID } from 'node:crypto'
-import type { Where } from 'diana-limiter/admin'
+import type { RuleChange, Where } from 'diana-limiter/admin'
+
+/** The change that replaced a version. */
+export interface ReplacedBy {
+  /** The address that the change came from. */
+  readonly from: string
+  /** The name of the user, or which token was given. */
+  readonly who: string
+  /** Why it was made, if the operator said so. */
+  readonly comment?: string | undefined
+  /** What became of the rules, the first of them. */
+  readonly rules: readonly RuleChange[]
+  /** How many rules were added, changed or removed. */
+  readonly changed: number
+}
 
 /** A document as it stood before a change through the admin API. */
 export interface EarlierVersion {
@@ -8,10 +22,13 @@ export interface EarlierVersion {
   readonly at: number
   readonly where: Where
   readonly text: string
+  readonly by: ReplacedBy
 }
 
 const mostVersions = 50
 const mostCharacters = 8 * 1024 * 1024
+const mostRules = 20
+const unknownChange = { from: '', who: '', rules: [] }
 
 /** The texts that were replaced through this API, so that a change can be taken back; in bounded memory. */
 export class EarlierVersions {
@@ -27,8 +44,9 @@ export class EarlierVersions {
     for (const version of earlier) this.#keep(version)
   }
 
-  add(where: Where, text: string, at: number): void {
-    this.#keep({ id: randomUUID(), at, where, text })
+  add(where: Where, text: string, at: number, by: Omit<ReplacedBy, 'changed'> = unknownChange): void {
+    const replaced = { ...by, rules: by.rules.slice(0, mostRules), changed: by.rules.length }
+    this.#keep({ id: randomUUID(), at, where, text, by: replaced })
     this.#onChange(() => this.#versions)
   }
 

@@ -3,11 +3,11 @@ import { adminOf } from 'diana-limiter/admin'
 import { type Answered, decideCharges, type FleetCharge, type SharedStore, stateSize } from 'diana-limiter/store'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { askedWorkers } from './fakes/asked-workers.ts'
 import { Live, type News } from './live.ts'
 import type { Processes } from './processes.ts'
 import { createAdmin } from './server/create-admin.ts'
 import { watchWorkers } from './watch-workers.ts'
-import { createWorkerAnswers } from './worker-answers.ts'
 
 const rules = [
   { id: 'hot', match: { path: '/hot' }, by: 'ip', limit: '1000/s' },
@@ -48,13 +48,7 @@ beforeAll(async () => {
   const create = () => createLimiter({ rules, store: { custom: grantingStore() }, clock: () => now() / 1000 })
   limiters = await Promise.all([create(), create(), create()])
   const [supervisor, ...workers] = limiters as [Limiter, ...Limiter[]]
-  const answers = workers.map(createWorkerAnswers)
-  const plain = (value: unknown) => JSON.parse(JSON.stringify(value))
-  processes = watchWorkers({
-    workers: workers.length,
-    limiter: supervisor,
-    ask: async (_about, question) => answers.map(answer => plain(answer(plain(question)))),
-  })
+  processes = watchWorkers(askedWorkers(supervisor, workers))
   for (const worker of workers) {
     for (let i = 0; i < 40; i++)
       await worker.check({ method: 'GET', path: '/hot', ip: '127.0.0.1' }, { only: true, rule: 'hot' })

@@ -1,9 +1,9 @@
 import { createLimiter, type Limiter, type Verdict } from 'diana-limiter'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { askedWorkers } from './fakes/asked-workers.ts'
 import { createAdmin } from './server/create-admin.ts'
 import { watchWorkers } from './watch-workers.ts'
-import { createWorkerAnswers } from './worker-answers.ts'
 
 const rules = [{ id: 'backend', algorithm: 'adaptive', limit: 50 }] as const
 // thresholds that are never reached
@@ -24,13 +24,7 @@ beforeAll(async () => {
   }
   // still in flight
   for (const worker of workers) for (let i = 0; i < 3; i++) await worker.check(call)
-  const answers = workers.map(createWorkerAnswers)
-  const plain = (value: unknown) => JSON.parse(JSON.stringify(value))
-  const processes = watchWorkers({
-    workers: workers.length,
-    limiter: supervisor,
-    ask: async (_about, question) => answers.map(answer => plain(answer(plain(question)))),
-  })
+  const processes = watchWorkers(askedWorkers(supervisor, workers))
   app = await createAdmin({ limiter: supervisor, processes, host: '127.0.0.1', page: '/no-page' })
 })
 afterAll(async () => {

@@ -6,6 +6,8 @@ import type { Mistake } from '../rules/mistake.ts'
 import type { Vocabulary } from '../rules/parse.ts'
 import type { RuleDocument } from '../rules/rule.ts'
 import type { Source, SourceDocument } from '../sources/source.ts'
+import type { EditedRule, OptionChange } from './edit-options.ts'
+import type { DocumentChange } from './rule-changes.ts'
 import { readRule } from './trials.ts'
 
 /** Which of the two documents: the rule file, or the config center's. */
@@ -105,6 +107,30 @@ export class Documents {
     const remedy =
       ruleText === undefined ? `there is no rule "${id}" in it` : 'it has no list of rules: write rules: there'
     throw new DianaError('BAD_RULES', `the document cannot be changed: ${remedy}`)
+  }
+
+  /**
+   * The text of a document with some options of one rule changed, or with a new rule if `id` is undefined; all other text stays as
+   * it is. Throws BAD_RULES if that cannot be done.
+   */
+  async editOptions(text: string, id: string | undefined, changes: readonly OptionChange[]): Promise<EditedRule> {
+    const edited = await this.#thread.run('editOptions', text, id, changes)
+    if (edited !== undefined) return edited
+    const remedy =
+      id === undefined
+        ? 'it has no list of rules, or one that a rule cannot be added to: change it as text'
+        : `there is no rule "${id}" in it that can be changed by itself: change it as text`
+    throw new DianaError('BAD_RULES', `the document cannot be changed: ${remedy}`)
+  }
+
+  /** Which rules were added, changed and removed between two texts of a document. */
+  change(before: string, after: string): Promise<DocumentChange> {
+    return this.#thread.run('documentChange', before, after)
+  }
+
+  /** The later text with a comment above each rule that was added or changed; undefined if it cannot stand there. */
+  note(before: string, after: string, comment: string): Promise<string | undefined> {
+    return this.#thread.run('noteChanges', before, after, comment)
   }
 
   /**

@@ -42,6 +42,30 @@ export function editRule(text: string, id: string, ruleText: string | undefined)
   return isPlain ? splice(text, rules, place, ruleText) : rewrite(text, place, ruleText)
 }
 
+/** Where a rule stands in a document. */
+export interface RuleSpan {
+  readonly start: number
+  /** The end of its last value, or of the line of that. */
+  readonly end: number
+  /** How far its first option is indented: 0 if it is written in braces. */
+  readonly column: number
+  /** Where the line begins that it begins on. */
+  readonly lineStart: number
+}
+
+/** Where a rule stands in a document; undefined if there is no such rule, or not as a map of its own. */
+export function ruleSpanOf(text: string, id: string): RuleSpan | undefined {
+  const item = rulesIn(text)?.items.find(one => isYamlMap(one) && one.get('id') === id)
+  if (!isYamlMap(item) || !item.range) return undefined
+  const [start, valueEnd] = item.range
+  const lineStart = text.lastIndexOf('\n', start - 1) + 1
+  const end = start + text.slice(start, valueEnd).trimEnd().length
+  if (item.flow) return { start, end, column: 0, lineStart }
+  // a comment behind the last value belongs to it
+  const rest = /^[^\r\n]*/.exec(text.slice(end))![0]
+  return { start, end: end + rest.length, column: start - lineStart, lineStart }
+}
+
 function rulesIn(text: string): YAMLSeq | undefined {
   const { document, fault } = composeYaml(text)
   if (fault || !isYamlMap(document?.contents)) return undefined
@@ -52,7 +76,8 @@ function rulesIn(text: string): YAMLSeq | undefined {
 function splice(text: string, rules: YAMLSeq, place: number, ruleText: string | undefined): string {
   const spans = rules.items.map(item => spanOf(text, item as YAMLMap))
   const indent = spans[0]?.indent ?? 2
-  const item = ruleText === undefined ? '' : asItem(ruleText, indent)
+  const lines = ruleText === undefined ? '' : asItem(ruleText, indent)
+  const item = text.includes('\r\n') ? lines.replaceAll('\n', '\r\n') : lines
   if (place < 0) {
     const end = spans.at(-1)?.end ?? text.length
     const before = text.slice(0, end)

@@ -15,6 +15,7 @@ import type { RecordedCall } from '../stats/recorder.ts'
 import type { Stats } from '../stats/stats.ts'
 import { Documents } from './documents.ts'
 import { type Preview, preview } from './preview.ts'
+import { type RuleNames, ruleNamesOf } from './rule-names.ts'
 import { TrafficWatch } from './traffic-watch.ts'
 import { type Trial, Trials } from './trials.ts'
 
@@ -150,6 +151,12 @@ export class LimiterAdmin {
   /** Where the values of callers are read: what `identify` of the document says. */
   get identify(): RuleDocument['identify'] {
     return this.#engine.live.document.identify
+  }
+
+  /** The names that rules may use at this moment. */
+  get ruleNames(): RuleNames {
+    const { live, options } = this.#engine
+    return ruleNamesOf(options.vocabulary, live.document)
   }
 
   /** The rules that do not apply to a call, each with the reason. */

@@ -1,4 +1,6 @@
+import { type EditedRule, editOptions, type OptionChange } from '../admin/edit-options.ts'
 import { editRule, ruleTextsOf } from '../admin/edit-rule.ts'
+import { type DocumentChange, documentChange, noteChanges } from '../admin/rule-changes.ts'
 import type { Parsed, Vocabulary } from '../rules/parse.ts'
 import { parseRemote, parseText } from '../rules/parse-text.ts'
 import type { RuleDocument } from '../rules/rule.ts'
@@ -8,7 +10,10 @@ export interface DocumentTasks {
   parseLocal(text: string, file: string): Parsed
   parseRemote(text: string, file: string, local: RuleDocument): Parsed
   editRule(text: string, id: string, ruleText: string | undefined): string | undefined
+  editOptions(text: string, id: string | undefined, changes: readonly OptionChange[]): EditedRule | undefined
   ruleTextsOf(text: string): ReadonlyMap<string, string>
+  documentChange(before: string, after: string): DocumentChange
+  noteChanges(before: string, after: string, comment: string): string | undefined
 }
 
 /** What a thread is started with: the sections it must know, by the module that exports each. */
@@ -34,6 +39,9 @@ export function createDocumentTasks(vocabulary: Vocabulary): DocumentTasks {
     parseLocal: (text, file) => parseText(text, file, vocabulary),
     parseRemote: (text, file, local) => parseRemote(text, file, vocabulary, local),
     editRule,
+    editOptions,
     ruleTextsOf,
+    documentChange,
+    noteChanges,
   }
 }

@@ -1,10 +1,10 @@
 import type { Limiter, Mistake } from 'diana-limiter'
 import type { Where } from 'diana-limiter/admin'
-import { adminOf } from 'diana-limiter/admin'
+import { adminOf, commentLine } from 'diana-limiter/admin'
 import { z } from 'zod'
 import { Refusal } from '../refusal.ts'
 import { type AdminContext, type Operation, operation } from './operation.ts'
-import { count, mistake, moment, ruleText, text, version, where } from './shapes.ts'
+import { comment, count, mistake, moment, ruleText, text, version, where } from './shapes.ts'
 
 const mistakes = z.object({ mistakes: z.array(mistake) })
 const written = z.object({ version })
@@ -34,36 +34,13 @@ export const documentOperations: readonly Operation[] = [
     run: ({ query }, { limiter }) => adminOf(limiter).documents.read(query.where),
   }),
   operation({
-    method: 'GET',
-    path: '/versions',
-    role: 'operator',
-    summary:
-      'The versions of a document that were replaced through this API since the gateway started, the newest first.',
-    query: z.object({ where: where.default('local') }),
-    answer: z.object({ versions: z.array(z.object({ id: z.string(), at: moment })) }),
-    run: ({ query }, { versions }) => ({ versions: versions.of(query.where).map(({ id, at }) => ({ id, at })) }),
-  }),
-  operation({
-    method: 'GET',
-    path: '/versions/{id}',
-    role: 'operator',
-    summary: 'The text of a version that was replaced.',
-    answer: z.object({ at: moment, text: z.string() }),
-    refusals: { 404: 'it is not known, or no longer' },
-    run: ({ id }, { versions }) => {
-      const found = versions.find(id)
-      if (!found) throw new Refusal(404, 'This version is not known here, or no longer.')
-      return { at: found.at, text: found.text }
-    },
-  }),
-  operation({
     method: 'POST',
     path: '/check',
     summary: 'What is wrong with a document, if it stood there.',
     body: z.strictObject({ where: where.default('local'), text }),
     answer: mistakes,
     run: async ({ body }, { limiter }) => ({
-      mistakes: (await adminOf(limiter).documents.check(body.where, body.text)).map(tell),
+      mistakes: (await adminOf(limiter).documents.check(body.where, body.text)).map(mistakeOf),
     }),
   }),
   operation({
@@ -92,19 +69,25 @@ export const documentOperations: readonly Operation[] = [
     method: 'PUT',
     path: '/document',
     summary: 'Writes a document in the place of the version that was read, and puts it in force.',
-    body: z.strictObject({ where: where.default('local'), text, version }),
+    body: z.strictObject({ where: where.default('local'), text, version, comment }),
     answer: written,
     refusals: conflicts,
-    run: ({ body }, context) => write(context, body.where, body.version, () => body.text),
+    run: ({ body, from, identity: { who } }, context) =>
+      write(context, { ...body, from, who, change: () => body.text }),
   }),
   operation({
     method: 'PUT',
     path: '/rules/{id}',
     summary: 'Writes one rule into a document, or adds it; the rest stays as it is written.',
-    body: z.strictObject({ where: where.default('local'), text: ruleText.describe('the rule in YAML'), version }),
+    body: z.strictObject({
+      where: where.default('local'),
+      text: ruleText.describe('the rule in YAML'),
+      version,
+      comment,
+    }),
     answer: written,
     refusals: conflicts,
-    run: ({ id, body }, context) => {
+    run: ({ id, body, from, identity: { who } }, context) => {
       const read = adminOf(context.limiter).documents.checkRule(body.text)
       assertGood(read.mistakes)
       if (read.id !== id) {
@@ -112,40 +95,52 @@ export const documentOperations: readonly Operation[] = [
           mistakes: [{ line: 1, column: 1, message: `its id must be ${id}` }],
         })
       }
-      return write(context, body.where, body.version, whole =>
-        adminOf(context.limiter).documents.edit(whole, id, body.text),
-      )
+      const { documents } = adminOf(context.limiter)
+      return write(context, { ...body, from, who, change: whole => documents.edit(whole, id, body.text) })
     },
   }),
   operation({
     method: 'DELETE',
     path: '/rules/{id}',
     summary: 'Takes one rule out of a document.',
-    query: z.object({ where: where.default('local'), version }),
+    query: z.object({ where: where.default('local'), version, comment }),
     answer: written,
     refusals: conflicts,
-    run: ({ id, query }, context) =>
-      write(context, query.where, query.version, whole =>
-        adminOf(context.limiter).documents.edit(whole, id, undefined),
-      ),
+    run: ({ id, query, from, identity: { who } }, context) => {
+      const { documents } = adminOf(context.limiter)
+      return write(context, { ...query, from, who, change: whole => documents.edit(whole, id, undefined) })
+    },
   }),
 ]
+
+export interface Write {
+  readonly where: Where
+  /** The version that was read. */
+  readonly version: string
+  /** The address that the change came from. */
+  readonly from: string
+  readonly who: string
+  readonly comment?: string | undefined
+  readonly change: (text: string) => string | Promise<string>
+}
 
 /** Writes a document in the place of the version that was read, unless it was changed since or the text cannot be used. */
 export async function write(
   { limiter, versions }: AdminContext,
-  place: Where,
-  base: string,
-  change: (text: string) => string | Promise<string>,
+  { where: place, version: base, from, who, comment: why = '', change }: Write,
 ): Promise<{ version: string }> {
-  const stored = await adminOf(limiter).documents.read(place)
+  const { documents } = adminOf(limiter)
+  const stored = await documents.read(place)
   if (!stored.writable) throw new Refusal(403, stored.reason ?? 'It cannot be written.')
   if (stored.version !== base) throw conflict(stored)
   const changed = await change(stored.text)
-  assertGood(await adminOf(limiter).documents.check(place, changed))
+  assertGood(await documents.check(place, changed))
   try {
-    const version = await adminOf(limiter).documents.write(place, changed, base)
-    if (changed !== stored.text) versions.add(place, stored.text, Date.now())
+    const version = await documents.write(place, changed, base)
+    if (changed !== stored.text) {
+      const { rules } = await documents.change(stored.text, changed)
+      versions.add(place, stored.text, Date.now(), { from, who, comment: commentLine(why) || undefined, rules })
+    }
     return { version }
   } catch (error) {
     if ((error as { code?: unknown }).code === 'CONFLICT') throw conflict(await readAgain(limiter, place))
@@ -159,16 +154,17 @@ async function readAgain(limiter: Limiter, place: Where): Promise<{ text: string
 }
 
 function conflict({ text, version }: { readonly text: string; readonly version: string }): Refusal {
-  return new Refusal(409, 'The document was changed since it was read; make the change anew on how it stands now.', {
+  return new Refusal(409, 'The document was changed since it was read; make the change again on how it stands now.', {
     current: { text, version },
   })
 }
 
 function assertGood(found: readonly Mistake[]): void {
   if (found.length === 0) return
-  throw new Refusal(422, found[0]!.message, { mistakes: found.map(tell) })
+  throw new Refusal(422, found[0]!.message, { mistakes: found.map(mistakeOf) })
 }
 
-function tell({ line, column, rule, message }: Mistake): object {
+/** A mistake as the API answers it. */
+export function mistakeOf({ line, column, rule, message }: Mistake): object {
   return { line, column, ...(rule === undefined ? {} : { rule }), message }
 }

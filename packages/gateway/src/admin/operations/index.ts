@@ -1,6 +1,7 @@
 import { blockOperations } from './blocks.ts'
 import { callerOperations } from './callers.ts'
 import { documentOperations } from './documents.ts'
+import { draftOperations } from './drafts.ts'
 import { explainOperations } from './explain.ts'
 import { figureOperations } from './figures.ts'
 import { historyOperations } from './history.ts'
@@ -12,6 +13,7 @@ import { ruleOperations } from './rules.ts'
 import { sessionOperations } from './session.ts'
 import { trialOperations } from './trials.ts'
 import { upstreamOperations } from './upstreams.ts'
+import { versionOperations } from './versions.ts'
 
 /** All that the admin API does, besides the live stream and its own description. */
 export const operations: readonly Operation[] = [
@@ -25,6 +27,8 @@ export const operations: readonly Operation[] = [
   ...overrideOperations,
   ...explainOperations,
   ...documentOperations,
+  ...draftOperations,
+  ...versionOperations,
   ...replayOperations,
   ...trialOperations,
   ...upstreamOperations,

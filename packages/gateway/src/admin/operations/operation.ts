@@ -23,6 +23,8 @@ export interface AdminContext {
 export interface AdminRequest<Query, Body> {
   readonly id: string
   readonly identity: Identity
+  /** The address that it came from. */
+  readonly from: string
   readonly query: Query
   readonly body: Body
 }

@@ -10,6 +10,7 @@ const entry = z.object({
   who: z.string().describe('The name of the user, or which token was given.'),
   via: z.enum(['open', 'token', 'proxy', 'oidc', 'none']).describe('How they were recognized.'),
   role: z.enum(['operator', 'viewer', 'none']),
+  comment: z.string().optional().describe('Why it was made.'),
 })
 const refused = entry.extend({ refused: z.string().describe('Why nothing was changed.') })
 

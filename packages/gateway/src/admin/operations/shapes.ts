@@ -12,6 +12,12 @@ export const where: z.ZodEnum<{ local: 'local'; remote: 'remote' }> = z.enum(['l
 export const text: z.ZodString = z.string().max(1024 * 1024)
 /** One rule: no longer than can be read between two calls. */
 export const ruleText: z.ZodString = z.string().max(16_384)
+/** Why a change is made: for the audit log and beside the version that it replaces. */
+export const comment: z.ZodOptional<z.ZodString> = z
+  .string()
+  .max(2000)
+  .optional()
+  .describe('why: kept with the change, on one line of at most 300 characters')
 export const version: z.ZodString = z.string().max(256)
 
 /** A flag in a query. */
@@ -38,6 +44,9 @@ export const mistake: z.ZodObject = z.object({
   rule: z.string().optional(),
   message: z.string(),
 })
+
+/** What became of one rule. */
+export const ruleChange: z.ZodType = z.object({ id: z.string(), change: z.enum(['added', 'changed', 'removed']) })
 
 /** What an adaptive rule has found. */
 export const estimate: z.ZodType = z.object({

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { Refusal } from '../refusal.ts'
 import { conflicts, write } from './documents.ts'
 import { type Operation, operation } from './operation.ts'
-import { moment, ruleId, ruleText, version } from './shapes.ts'
+import { comment, moment, ruleId, ruleText, version } from './shapes.ts'
 
 const trial = z.object({ id: z.string(), rule: z.string(), text: z.string(), since: moment })
 
@@ -44,17 +44,19 @@ export const trialOperations: readonly Operation[] = [
       'Puts the text of a trial in force in the place of its rule, in the document that the rule comes from, and ends the trial.',
     body: z.strictObject({
       version: version.optional().describe('the version of the document that was read; the present one unless given'),
+      comment,
     }),
     answer: z.object({ version }),
     refusals: { ...conflicts, 404: 'there is no such trial' },
-    run: async ({ id, body }, context) => {
+    run: async ({ id, body, from, identity: { who } }, context) => {
       const { limiter, live } = context
       const admin = adminOf(limiter)
       const trial = admin.trials.find(one => one.id === id)
       if (!trial) throw new Refusal(404, 'There is no such trial.')
       const where = documentOf(trial.rule, limiter)
-      const base = body.version ?? (await admin.documents.read(where)).version
-      const written = await write(context, where, base, whole => admin.documents.edit(whole, trial.rule, trial.text))
+      const version = body.version ?? (await admin.documents.read(where)).version
+      const change = (whole: string) => admin.documents.edit(whole, trial.rule, trial.text)
+      const written = await write(context, { where, version, from, who, comment: body.comment, change })
       admin.endTrial(id)
       live.reportRules()
       return written

@@ -1,4 +1,4 @@
-import { maskCaller } from 'diana-limiter/admin'
+import { commentLine, maskCaller } from 'diana-limiter/admin'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
 import type { AuditEntry } from '../audit.ts'
@@ -36,11 +36,12 @@ export function addOperation(
       const question = {
         id: params.id ?? '',
         identity,
+        from: by.from,
         query: one.query ? read(one.query, query, 'the query') : {},
         body: one.body ? read(one.body, body, 'the body') : undefined,
       }
       const answer = (await one.run(question, context)) as object
-      if (isChange) record(one, context, { ...by, subject: subjectOf(question) })
+      if (isChange) record(one, context, { ...by, subject: subjectOf(question), ...commentOf(question) })
       return reply.send(answer)
     },
   })
@@ -57,13 +58,20 @@ function onlyReads({ user }: Identity): string {
 }
 
 /** Operations that change nothing, though they are asked with a body. */
-const readOnly = new Set(['/explain', '/check', '/preview', '/replay'])
+const readOnly = new Set(['/explain', '/check', '/preview', '/replay', '/draft', '/changes'])
 
 /** What a change was about, without a caller's own name. */
 function subjectOf({ id, body }: { readonly id: string; readonly body: unknown }): string {
   const { rule, caller, key, where } = (body ?? {}) as Record<string, unknown>
   const named = typeof key === 'string' ? maskCaller(key) : caller
   return [id === '' ? rule : id, named, where].filter(one => typeof one === 'string').join(' ')
+}
+
+/** Why a change was made, if its body or its query says so. */
+function commentOf({ body, query }: { readonly body: unknown; readonly query: unknown }): { comment?: string } {
+  const given = (body as { comment?: unknown } | undefined)?.comment ?? (query as { comment?: unknown }).comment
+  const comment = typeof given === 'string' ? commentLine(given) : ''
+  return comment === '' ? {} : { comment }
 }
 
 function read(shape: z.ZodType, value: unknown, what: string): unknown {

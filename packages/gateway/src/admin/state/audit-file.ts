@@ -20,6 +20,7 @@ const entryShape = z.object({
   via: z.enum(['open', 'token', 'proxy', 'oidc', 'none']),
   role: z.enum(['operator', 'viewer', 'none']),
   refused: text.optional(),
+  comment: z.string().max(1000).optional(),
 })
 
 /** The file that has a JSON line for each change. It may be renamed at any time: a new one is begun. */

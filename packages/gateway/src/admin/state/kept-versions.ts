@@ -6,6 +6,15 @@ const versionShape = z.object({
   at: z.number().min(0),
   where: z.enum(['local', 'remote']),
   text: z.string(),
+  by: z
+    .object({
+      from: z.string().max(256),
+      who: z.string().max(256),
+      comment: z.string().max(1000).optional(),
+      rules: z.array(z.object({ id: z.string(), change: z.enum(['added', 'changed', 'removed']) })).max(100),
+      changed: z.number().min(0),
+    })
+    .catch({ from: '', who: '', rules: [], changed: 0 }),
 })
 
 /** The versions in a file; whatever is not one is left out. */

@@ -1,0 +1,30 @@
+import type { JSX } from 'preact'
+import type { Where } from '../api/types.ts'
+import { messages } from '../i18n/index.ts'
+
+/** A change that is in force: the text before it and with it. */
+export interface AppliedChange {
+  readonly where: Where
+  readonly before: string
+  readonly after: string
+}
+
+/** Says that a change is in force, and offers to take it back. */
+export function Applied({
+  text,
+  onUndo,
+}: {
+  readonly text: string
+  readonly onUndo: (() => void) | undefined
+}): JSX.Element {
+  return (
+    <p role="status" class="said">
+      {text !== '' && <span>{text}</span>}{' '}
+      {text !== '' && onUndo && (
+        <button type="button" class="link" onClick={onUndo}>
+          {messages.value.editor.undo}
+        </button>
+      )}
+    </p>
+  )
+}

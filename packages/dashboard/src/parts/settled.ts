@@ -1,0 +1,13 @@
+import { useEffect, useState } from 'preact/hooks'
+
+const AFTER_MS = 250
+
+/** A value once it has stayed the same for a moment, so that what is typed is not asked about letter by letter. */
+export function useSettled<Value>(value: Value): Value {
+  const [settled, setSettled] = useState(value)
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(() => value), AFTER_MS)
+    return () => clearTimeout(timer)
+  }, [value])
+  return settled
+}

@@ -1,0 +1,80 @@
+import type { JSX } from 'preact'
+import type { RuleNames } from '../../api/types.ts'
+import { changeMessages } from '../../i18n/changes/index.ts'
+import { type FieldsProps, Group, Select, TextField } from './fields.tsx'
+import { algorithmsFor, BURSTING, isCalendar, levelsOf } from './rule-form.ts'
+
+/** How calls are counted, with what the chosen algorithm and calendar periods need. */
+export function CountingFields({ form, set, mistakes, names }: FieldsProps & { names: RuleNames }): JSX.Element {
+  const { form: texts } = changeMessages.value
+  const { algorithm } = form
+  const known = algorithmsFor(form, names.algorithms)
+  const choices = known.includes(algorithm) ? known : [...known, algorithm]
+  return (
+    <>
+      <Group label={texts.algorithm} name="algorithm" means={texts.algorithms[algorithm] ?? ''} mistakes={mistakes}>
+        <Select
+          label={texts.algorithm}
+          value={algorithm}
+          options={choices.map(name => [name, name === '' ? texts.automatic : name])}
+          onChoose={chosen => set({ algorithm: chosen })}
+        />
+      </Group>
+      {BURSTING.includes(algorithm) && (
+        <TextField
+          label={texts.burst}
+          name="burst"
+          value={form.burst}
+          means={texts.burstMeans}
+          mistakes={mistakes}
+          onInput={burst => set({ burst })}
+          input={{ inputMode: 'numeric' }}
+        />
+      )}
+      {algorithm === 'warm-up' && (
+        <TextField
+          label={texts.warmUp}
+          name="warmUp"
+          value={form.warmUp}
+          means={texts.warmUpMeans}
+          mistakes={mistakes}
+          onInput={warmUp => set({ warmUp })}
+        />
+      )}
+      {levelsOf(form).some(({ unit }) => isCalendar(unit)) && <Calendar form={form} set={set} mistakes={mistakes} />}
+    </>
+  )
+}
+
+function Calendar({ form, set, mistakes }: FieldsProps): JSX.Element {
+  const { form: texts } = changeMessages.value
+  const hasAnchor = levelsOf(form).some(({ unit }) => isCalendar(unit) && unit !== 'day') || form.anchor !== ''
+  return (
+    <>
+      <TextField
+        label={texts.zone}
+        name="zone"
+        value={form.zone}
+        means={texts.zoneMeans}
+        mistakes={mistakes}
+        onInput={zone => set({ zone })}
+        input={{ list: 'time-zones', placeholder: 'UTC' }}
+      />
+      <datalist id="time-zones">
+        {Intl.supportedValuesOf('timeZone').map(zone => (
+          <option key={zone} value={zone} />
+        ))}
+      </datalist>
+      {hasAnchor && (
+        <TextField
+          label={texts.anchor}
+          name="anchor"
+          value={form.anchor}
+          means={texts.anchorMeans}
+          mistakes={mistakes}
+          onInput={anchor => set({ anchor })}
+        />
+      )}
+    </>
+  )
+}

@@ -1,0 +1,124 @@
+/** A number of calls in a period, or at one time if the unit is `at-once`; as it was typed. */
+export interface Level {
+  readonly count: string
+  /** How many units the period has; empty for one. */
+  readonly every: string
+  readonly unit: Unit
+}
+
+export const UNITS = ['ms', 's', 'm', 'h', 'd', 'day', 'week', 'month', 'year', 'at-once'] as const
+export type Unit = (typeof UNITS)[number]
+
+/** The limit of callers who have one value, such as those of a plan. */
+export interface Plan {
+  readonly name: string
+  readonly level: Level
+}
+
+export type Beyond = 'refuse' | 'wait' | 'shadow'
+export type BlockKind = 'none' | 'time' | 'growing' | 'manual'
+
+/** A rule as the form shows it: every field is what was typed, right or wrong. */
+export interface RuleForm {
+  readonly id: string
+  /** Patterns, one on each line. */
+  readonly paths: string
+  readonly methods: readonly string[]
+  readonly by: readonly string[]
+  readonly levels: readonly Level[]
+  /** Undefined if the limit does not depend on the caller; then `levels` counts. */
+  readonly plans: { readonly by: string; readonly values: readonly Plan[]; readonly standard: Level } | undefined
+  /** Empty for the default. */
+  readonly algorithm: string
+  readonly burst: string
+  readonly warmUp: string
+  readonly beyond: Beyond
+  /** The status of a refusal; empty for that of the document. */
+  readonly status: string
+  readonly waitFor: string
+  readonly countWhen: string
+  readonly resetWhen: string
+  readonly block: { readonly kind: BlockKind; readonly first: string; readonly max: string }
+  readonly zone: string
+  readonly anchor: string
+}
+
+export const emptyForm: RuleForm = {
+  id: '',
+  paths: '',
+  methods: [],
+  by: [],
+  levels: [{ count: '100', every: '', unit: 'm' }],
+  plans: undefined,
+  algorithm: '',
+  burst: '',
+  warmUp: '',
+  beyond: 'refuse',
+  status: '',
+  waitFor: '',
+  countWhen: '',
+  resetWhen: '',
+  block: { kind: 'none', first: '', max: '' },
+  zone: '',
+  anchor: '',
+}
+
+export const METHODS: readonly string[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
+export const BURSTING: readonly string[] = ['token-bucket', 'leaky-bucket']
+
+const RATE = /^(\d+)\/(\d*)(ms|s|m|h|d|day|week|month|year)$/
+
+/** Reads a limit as a rule has it; undefined if it has another form. */
+export function parseLevel(limit: unknown): Level | undefined {
+  if (typeof limit === 'number') return { count: String(limit), every: '', unit: 'at-once' }
+  const [, count, every = '', unit] = (typeof limit === 'string' && RATE.exec(limit)) || []
+  if (count === undefined || (every !== '' && isCalendar(unit as Unit))) return undefined
+  return { count, every, unit: unit as Unit }
+}
+
+/** Writes a limit as a rule has it. */
+export function writeLevel({ count, every, unit }: Level): string | number {
+  const digits = count.trim()
+  if (unit === 'at-once') return /^\d{1,15}$/.test(digits) ? Number(digits) : digits
+  return `${digits}/${isCalendar(unit) ? '' : every.trim()}${unit}`
+}
+
+export function isCalendar(unit: Unit): boolean {
+  return unit === 'day' || unit === 'week' || unit === 'month' || unit === 'year'
+}
+
+/** All limits of a form. */
+export function levelsOf({ levels, plans }: RuleForm): readonly Level[] {
+  return plans === undefined ? levels : [plans.standard, ...plans.values.map(({ level }) => level)]
+}
+
+/** Whether the limits are numbers of calls at one time. */
+export function countsAtOnce(form: RuleForm): boolean {
+  return levelsOf(form).some(({ unit }) => unit === 'at-once')
+}
+
+interface KnownAlgorithm {
+  readonly name: string
+  readonly limit: 'rate' | 'count'
+}
+
+/** The algorithms that can count the limits of a form; empty text is the default. */
+export function algorithmsFor(form: RuleForm, known: readonly KnownAlgorithm[]): readonly string[] {
+  if (countsAtOnce(form)) return known.filter(({ limit }) => limit === 'count').map(({ name }) => name)
+  if (levelsOf(form).some(({ unit }) => isCalendar(unit))) return ['', 'fixed-window']
+  return ['', ...known.filter(({ limit }) => limit === 'rate').map(({ name }) => name)]
+}
+
+/** A form with other fields, and with an algorithm that can count its limits. */
+export function withFields(form: RuleForm, part: Partial<RuleForm>, known: readonly KnownAlgorithm[]): RuleForm {
+  const changed = { ...form, ...part }
+  const fitting = algorithmsFor(changed, known)
+  const isFitting = 'algorithm' in part || fitting.includes(changed.algorithm) || !isChanged(form, changed)
+  return isFitting ? changed : { ...changed, algorithm: fitting[0] ?? '' }
+}
+
+/** Whether the kind of the limits is another. */
+function isChanged(before: RuleForm, after: RuleForm): boolean {
+  const kinds = (form: RuleForm) => [countsAtOnce(form), levelsOf(form).some(({ unit }) => isCalendar(unit))].join()
+  return kinds(before) !== kinds(after)
+}

@@ -1,0 +1,92 @@
+import { adminOf } from 'diana-limiter/admin'
+import { z } from 'zod'
+import { mistakeOf } from './documents.ts'
+import { type Operation, operation } from './operation.ts'
+import { comment, mistake, ruleChange, text, version, where } from './shapes.ts'
+
+const mostCharacters = 16_384
+const deepest = 8
+
+const option = z
+  .string()
+  .min(1)
+  .max(1024)
+  .refine(name => name !== '__proto__', 'is no name of an option')
+const changes = z
+  .array(z.strictObject({ path: z.array(option).min(1).max(4), value: z.unknown() }))
+  .max(100)
+  .refine(value => isShallow(value), { error: 'is nested too deep for a rule', abort: true })
+  .refine(value => JSON.stringify(value).length <= mostCharacters, `is longer than ${mostCharacters} characters`)
+  .describe('options by their paths, such as ["match", "path"]; null removes one')
+
+export const draftOperations: readonly Operation[] = [
+  operation({
+    method: 'POST',
+    path: '/draft',
+    summary:
+      'A document with some options of a rule changed, or with a new rule, and what is wrong with it; nothing is written. All other text of the document stays as it is.',
+    body: z.strictObject({
+      where: where.default('local'),
+      id: z.string().max(80).optional().describe('the rule to change; left out, a rule is added'),
+      set: changes.default([]),
+    }),
+    answer: z.object({
+      base: z.object({
+        text: z.string(),
+        version,
+        name: z.string(),
+        writable: z.boolean(),
+        reason: z.string().optional(),
+      }),
+      text: z.string().describe('the document with the change'),
+      rule: z.string().describe('the rule as it is written there'),
+      options: z.record(z.string(), z.unknown()).describe('the options of the rule'),
+      mistakes: z.array(mistake),
+    }),
+    refusals: { 422: 'the rule is not there, or cannot be changed by itself', 502: 'its source failed' },
+    run: async ({ body }, { limiter }) => {
+      const { documents } = adminOf(limiter)
+      const base = await documents.read(body.where)
+      const edited = await documents.editOptions(base.text, body.id, body.set)
+      const mistakes = await documents.check(body.where, edited.text)
+      return { base, ...edited, mistakes: mistakes.map(mistakeOf) }
+    },
+  }),
+  operation({
+    method: 'POST',
+    path: '/changes',
+    summary:
+      'Which rules a text would add, change and remove, and the text with a comment above those that it adds or changes; nothing is written.',
+    body: z.strictObject({ where: where.default('local'), text, comment }),
+    answer: z.object({
+      rules: z.array(ruleChange),
+      others: z.boolean().describe('Whether options beside the rules differ.'),
+      noted: z.string().optional().describe('the text with the comment; left out if it cannot stand there'),
+    }),
+    refusals: { 502: 'its source failed' },
+    run: async ({ body }, { limiter }) => {
+      const { documents } = adminOf(limiter)
+      const { text: before } = await documents.read(body.where)
+      const change = await documents.change(before, body.text)
+      const noted = body.comment === undefined ? undefined : await documents.note(before, body.text, body.comment)
+      return { ...change, ...(noted !== undefined && { noted }) }
+    },
+  }),
+  operation({
+    method: 'GET',
+    path: '/names',
+    summary:
+      'The names that rules may use: algorithms, and dimensions to count by, with those that `identify` defines.',
+    answer: z.object({
+      algorithms: z.array(z.object({ name: z.string(), limit: z.enum(['rate', 'count']) })),
+      dimensions: z.array(z.string()).describe('those that stand alone'),
+      namedDimensions: z.array(z.string()).describe('those that need a name behind a colon, such as header'),
+    }),
+    run: (_, { limiter }) => adminOf(limiter).ruleNames,
+  }),
+]
+
+function isShallow(value: unknown, depth = 0): boolean {
+  if (typeof value !== 'object' || value === null) return true
+  return depth < deepest && Object.values(value).every(one => isShallow(one, depth + 1))
+}
