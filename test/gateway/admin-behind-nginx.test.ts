@@ -25,8 +25,8 @@ let url: string
 
 beforeAll(async () => {
   const limiter = await createLimiter({ rules: [{ id: 'each', by: 'account', limit: '5/h', block: 'manual' }] })
-  const { admin } = parseGatewaySettings(gateway)
-  const app = await createAdmin({ ...admin, limiter, host: '127.0.0.1', page: '/nowhere' })
+  const { hosts, identity } = parseGatewaySettings(gateway).admin!
+  const app = await createAdmin({ hosts, identity, limiter, host: '127.0.0.1', page: '/nowhere' })
   // signs in the user that the cookie names
   const auth = createServer(({ headers }, response) => {
     const [, user, groups = ''] = /^user=(\w+) ?(\w*)$/.exec(headers.cookie ?? '') ?? []

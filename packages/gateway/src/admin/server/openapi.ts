@@ -6,8 +6,8 @@ const problem = z.looseObject({ type: z.string(), title: z.string(), status: z.i
 /** What may become of any call to the API. */
 const anyRefusal: Readonly<Record<number, string>> = {
   400: 'the question cannot be read',
-  401: 'the token is missing or wrong',
-  403: 'another origin, an unknown name of this host, or a token that may only read',
+  401: 'the token is missing, wrong or expired, and no user is signed in',
+  403: 'another origin, an unknown name of this host, or a token or user that may not do this',
   429: 'too many wrong tokens from this address; `Retry-After` says when to try again',
 }
 
