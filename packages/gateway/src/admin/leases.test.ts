@@ -53,7 +53,7 @@ beforeAll(async () => {
   processes = watchWorkers({
     workers: workers.length,
     limiter: supervisor,
-    ask: async (_about, question) => answers.map(answer => plain(answer(plain(question)))),
+    ask: (_about, question) => Promise.all(answers.map(async answer => plain(await answer(plain(question))))),
   })
   for (const worker of workers) {
     for (let i = 0; i < 40; i++)

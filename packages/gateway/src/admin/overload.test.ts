@@ -29,7 +29,7 @@ beforeAll(async () => {
   const processes = watchWorkers({
     workers: workers.length,
     limiter: supervisor,
-    ask: async (_about, question) => answers.map(answer => plain(answer(plain(question)))),
+    ask: (_about, question) => Promise.all(answers.map(async answer => plain(await answer(plain(question))))),
   })
   app = await createAdmin({ limiter: supervisor, processes, host: '127.0.0.1', page: '/no-page' })
 })
@@ -53,6 +53,14 @@ describe('overload protection of workers', () => {
     await expect
       .poll(estimate)
       .toEqual({ limit: 2 * limit, inFlight: 6, perSecond: 2 * perSecond, baseMs, latencyMs, limiting: false })
+  })
+
+  it('an explanation has what all workers have found for the keys of the call', async () => {
+    const payload = { method: 'GET', path: '/', ip: '127.0.0.1' }
+    const headers = { host: '127.0.0.1:8081' }
+    const { body } = await app.inject({ method: 'POST', url: '/api/v1/explain', payload, headers })
+    const { limit, latencyMs } = ofWorkers()[0]!
+    expect(JSON.parse(body).rules[0].estimate).toMatchObject({ limit: 2 * limit, inFlight: 6, latencyMs })
   })
 
   it('the history of the admin API has limit, calls in flight and latency, and what was shed by level', async () => {

@@ -24,7 +24,8 @@ const watch = () =>
   watchWorkers({
     workers: 2,
     limiter: supervisor,
-    ask: async (about, details) => answers.map(answer => plain(about === 'admin' ? answer(plain(details)) : undefined)),
+    ask: (about, details) =>
+      Promise.all(answers.map(async answer => plain(about === 'admin' ? await answer(plain(details)) : undefined))),
   })
 
 const call = (worker: number, ip: string) => workers[worker]!.check({ method: 'GET', path: '/', ip })

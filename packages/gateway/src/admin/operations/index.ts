@@ -5,6 +5,7 @@ import { explainOperations } from './explain.ts'
 import { figureOperations } from './figures.ts'
 import type { Operation } from './operation.ts'
 import { overrideOperations } from './overrides.ts'
+import { processOperations } from './processes.ts'
 import { refusalOperations } from './refusals.ts'
 import { replayOperations } from './replay.ts'
 import { ruleOperations } from './rules.ts'
@@ -26,4 +27,5 @@ export const operations: readonly Operation[] = [
   ...replayOperations,
   ...trialOperations,
   ...upstreamOperations,
+  ...processOperations,
 ]

@@ -6,6 +6,7 @@ import { Registry } from 'prom-client'
 import type { z } from 'zod'
 import type { HttpStats } from '../../telemetry/http-stats.ts'
 import { registerHttpMetrics } from '../../telemetry/register-http-metrics.ts'
+import { mergeTroubles } from '../../upstreams/reports.ts'
 import { version } from '../../version.ts'
 import { Audit } from '../audit.ts'
 import { Blocks } from '../blocks.ts'
@@ -16,6 +17,7 @@ import { operations } from '../operations/index.ts'
 import { type AdminContext, type Operation, type Role, roleOf } from '../operations/operation.ts'
 import { type Processes, watchLimiter } from '../processes.ts'
 import { Refusal } from '../refusal.ts'
+import type { ProcessReport } from '../services/process-report.ts'
 import { stream } from '../stream.ts'
 import { compressAnswers, takesGzip } from './compress.ts'
 import { Connections } from './connections.ts'
@@ -66,7 +68,7 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   assertSafe(host, token, options.viewToken)
   const processes = options.processes ?? watchLimiter(limiter)
   const startedAt = Date.now()
-  const statusOf = (stats: Stats | undefined, states: readonly ProcessState[]) => {
+  const statusOf = (stats: Stats | undefined, states: readonly ProcessState[], reports: readonly ProcessReport[]) => {
     const { rules: _, overload: own, ...mine } = limiter.status()
     // this process may decide no calls: workers do
     const { store, ...rest } = { ...mine, ...mergeStates(states) }
@@ -80,6 +82,7 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
     return {
       ...{ version, startedAt, uptimeMs, demo, processes: processes.count, ...rest, store: told, ...overload },
       ...(workers.length > 0 && { workers }),
+      troubledRoutes: mergeTroubles(reports.flatMap(({ services }) => services?.troubles ?? [])),
     }
   }
   const live = new Live(processes, limiter, statusOf)
@@ -149,7 +152,12 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   app.route({ method, url: '/readyz', handler: reportReadiness })
   app.options('/', reportReadiness)
   app.get('/metrics', async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()))
-  app.get('/api/v1/openapi.json', async () => openApiOf(operations, version))
+  app.get('/api/v1/openapi.json', async () => {
+    return openApiOf(
+      operations.filter(one => one.isOffered?.(context) ?? true),
+      version,
+    )
+  })
   app.get('/api/v1/live', { exposeHeadRoute: false }, (_request, reply) => stream(reply, live))
   for (const one of operations) addOperation(app, one, context, request => roles.get(request) ?? 'viewer')
   addPage(app, page)
@@ -188,6 +196,9 @@ function addOperation(
     url,
     handler: async (request, reply) => {
       const { params, query, body, socket } = request
+      if (one.isOffered?.(context) === false) {
+        throw new Refusal(404, `This server cannot answer that: ${one.refusals?.[404] ?? 'it does not know'}.`)
+      }
       const role = roleIn(request)
       if (role === 'viewer' && roleOf(one) === 'operator') {
         throw new Refusal(403, 'This token may only read: sign in with the token of an operator.')
