@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Figures } from './figures.ts'
 import { documents, ruleList, schema } from './rules.ts'
+import { processes, services } from './services.ts'
 
 type Middleware = (request: IncomingMessage, response: ServerResponse, next: () => void) => void
 
@@ -33,6 +34,7 @@ export function createFakeAdmin({ crowd = 0 }: { crowd?: number } = {}): Middlew
         fromSnapshot: false,
       },
     ],
+    troubledRoutes: [{ id: 'orders', route: '/orders', unhealthy: 1, of: 3 }],
     store: {
       healthy: true,
       since: startedAt + 1_800_000,
@@ -49,7 +51,9 @@ export function createFakeAdmin({ crowd = 0 }: { crowd?: number } = {}): Middlew
     'GET versions': () => ({ versions: [] }),
     'GET audit': () => ({ changes: [] }),
     'GET refusals': () => ({ refusals: figures.refusals() }),
-    'GET openapi.json': () => ({ paths: { '/api/v1/blocks': {}, '/api/v1/reset': {} } }),
+    'GET openapi.json': () => ({ paths: Object.fromEntries(paths.map(name => [`/api/v1/${name}`, {}])) }),
+    'GET services': services,
+    'GET processes': () => processes(startedAt),
     'GET rules': () => ({ rules }),
     'GET figures': () => figures.history(),
     'GET schema': () => schema,
@@ -120,6 +124,7 @@ function mistakesIn(text: string): unknown[] {
   })
 }
 
+const paths = ['blocks', 'reset', 'services', 'processes']
 const decision = { shadow: false, resetAfterMs: 8000, retryAfterMs: 0, allowed: true }
 const explanation = {
   call: { method: 'POST', path: '/orders', ip: '127.0.0.1' },
@@ -133,6 +138,13 @@ const explanation = {
       key: {},
       decisions: [{ ...decision, rule: 'whole-system', limit: 1000, periodMs: 1000, remaining: 812 }],
       leased: 24,
+    },
+    {
+      rule: 'backend',
+      algorithm: 'adaptive',
+      key: {},
+      decisions: [{ ...decision, rule: 'backend', limit: 38, periodMs: 0, remaining: 9 }],
+      estimate: { limit: 38, inFlight: 29, perSecond: 840, baseMs: 31, latencyMs: 44, limiting: true },
     },
     {
       rule: 'orders-written',
