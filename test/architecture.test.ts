@@ -105,7 +105,8 @@ const packages: Readonly<Record<string, Layers>> = {
       rules: ['api', 'figures', 'charts', 'parts'],
       editor: ['api', 'parts', 'rules'],
       callers: ['api', 'figures', 'charts', 'parts', 'rules'],
-      views: ['api', 'callers', 'charts', 'editor', 'figures', 'parts', 'rules'],
+      services: ['api', 'figures', 'charts', 'parts'],
+      views: ['api', 'callers', 'charts', 'editor', 'figures', 'parts', 'rules', 'services'],
     },
   },
 }

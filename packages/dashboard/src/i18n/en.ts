@@ -293,7 +293,7 @@ export const en = {
     addresses: 'Addresses of services',
     note: 'Errors, latency and retries are of the last minute, calls per second of the last ten seconds.',
     latencyNote:
-      'Latency is the time until an answer begins. Calls are counted in ranges of latency, so that each value is an upper bound: the true one is shorter, by less than half.',
+      'Latency is the time until an answer begins. Calls are counted in ranges of latency, so that each value is an upper bound: the true one is between half of it and it.',
     errorsNote:
       'Errors are answers with a 5xx status, answers that broke off, and failed tries, also if another address then answered.',
     none: 'No route leads to a service: the gateway answers all calls itself.',
@@ -304,7 +304,7 @@ export const en = {
     columns: {
       service: 'service',
       state: 'state',
-      rate: 'calls/s',
+      pace: 'calls/s',
       errors: 'errors',
       latency: 'latency p50 / p95 / p99',
       calls: 'connections and calls',
@@ -325,7 +325,7 @@ export const en = {
     underWay: (count: string) => `${count} under way`,
     waiting: (count: string) => `${count} waiting`,
     beyond: 'over 60 s',
-    slowStart: (share: string) => `${share} at present`,
+    slowStart: (share: string) => `now ${share}`,
     trend: (calls: string, errors: string) => `${calls} calls in five minutes, ${errors} of them failed`,
     notice: (unhealthy: number, of: number, route: string) =>
       `${unhealthy} of ${of} ${of === 1 ? 'address' : 'addresses'} of ${route} ${unhealthy === 1 ? 'is' : 'are'} unhealthy and ${unhealthy === 1 ? 'gets' : 'get'} no calls.`,
@@ -344,7 +344,7 @@ export const en = {
     },
     heap: (used: string, limit: string) => `heap ${used} of ${limit}`,
     course: (share: string) => `at most ${share} in five minutes`,
-    rejectedNote: 'Turned away are calls and connections that no rule was asked about, by reason.',
+    rejectedNote: 'Turned away are calls and connections that the gateway refused for another reason than a rule.',
     reasons: {
       unreadable: 'unreadable',
       method: 'method',

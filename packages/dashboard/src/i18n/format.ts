@@ -42,7 +42,8 @@ export function formatRate(value: number): string {
 /** A latency in few characters: 7 ms, 1.5 s. */
 export function formatLatency(ms: number): string {
   const { units } = messages.value
-  return ms < 1000 ? `${formatRate(ms)} ${units.ms}` : `${formatRate(ms / 1000)} ${units.s}`
+  // a number stays in one line with its unit
+  return ms < 1000 ? `${formatRate(ms)}\u00a0${units.ms}` : `${formatRate(ms / 1000)}\u00a0${units.s}`
 }
 
 /** Memory: 84 MiB, 1.9 GiB. */

@@ -287,8 +287,7 @@ export const zh: typeof en = {
     intro: '网关后面的每一个地址，有问题的排在最前；以及网关自身的各个进程。',
     addresses: '服务的地址',
     note: '错误、延迟和重试按最近一分钟统计，每秒调用数按最近十秒统计。',
-    latencyNote:
-      '延迟是到应答开始为止的时间。调用按延迟区间计数，因此每个值都是区间的上限：真实值更短，但相差不到一半。',
+    latencyNote: '延迟是到应答开始为止的时间。调用按延迟区间计数，因此每个值都是区间的上限：真实值在它的一半与它之间。',
     errorsNote: '错误包括状态码为 5xx 的应答、中途断开的应答和失败的尝试，即使之后由另一个地址应答。',
     none: '没有路由指向服务：所有调用都由网关自己应答。',
     noGateway: '本服务器不转发调用，所以后面没有服务。',
@@ -298,7 +297,7 @@ export const zh: typeof en = {
     columns: {
       service: '服务',
       state: '状态',
-      rate: '每秒调用',
+      pace: '每秒调用',
       errors: '错误',
       latency: '延迟 p50 / p95 / p99',
       calls: '连接与调用',
@@ -337,7 +336,7 @@ export const zh: typeof en = {
     },
     heap: (used, limit) => `堆 ${used}，上限 ${limit}`,
     course: share => `五分钟内最高 ${share}`,
-    rejectedNote: '拒之门外的是未经任何规则判定就被拒绝的调用和连接，按原因列出。',
+    rejectedNote: '拒之门外的是网关因规则以外的原因拒绝的调用和连接，按原因列出。',
     reasons: {
       unreadable: '无法解析',
       method: '方法不支持',

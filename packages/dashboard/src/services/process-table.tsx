@@ -23,7 +23,7 @@ export function ProcessTable({ processes }: { processes: readonly GatewayProcess
       kind={`processes ${hasCallers ? '' : 'alone'}`}
       columns={columns}
       rows={processes.map((one, index) => ({ ...one, name: texts.process(formatNumber(index + 1)) }))}
-      rowHeight={isNarrow.value ? 230 : 84}
+      rowHeight={isNarrow.value ? 310 : 84}
       keyOf={({ pid }) => String(pid)}
       cells={({ name, pid, startedAt, load, callers, history }) => [
         <span class="two-lines" key="process" data-pid={pid}>

@@ -10,7 +10,7 @@ import { errorShare, routeName, type ServiceRow } from './service-rows.ts'
 /** How each address is doing, and what became of its calls. */
 export function ServiceTable({ rows }: { rows: readonly ServiceRow[] }): JSX.Element {
   const { services: texts } = messages.value
-  const numeric = new Set(['rate', 'errors', 'retries', 'weight'])
+  const numeric = new Set(['pace', 'errors', 'retries', 'weight'])
   const columns: Column[] = Object.entries(texts.columns).map(([name, title]) => {
     return { name, title, numeric: numeric.has(name) }
   })
@@ -20,13 +20,13 @@ export function ServiceTable({ rows }: { rows: readonly ServiceRow[] }): JSX.Ele
       kind="services"
       columns={columns}
       rows={rows}
-      rowHeight={isNarrow.value ? 270 : 84}
+      rowHeight={isNarrow.value ? 300 : 84}
       keyOf={({ id }) => id}
       classOf={({ address }) => (address === undefined ? 'whole' : '')}
       cells={row => [
         <Name key="service" row={row} />,
         <State key="state" row={row} />,
-        <span key="rate">{row.figures === undefined ? '–' : formatRate(row.figures.perSecond)}</span>,
+        <span key="pace">{row.figures === undefined ? '–' : formatRate(row.figures.perSecond)}</span>,
         <Errors key="errors" figures={row.figures} />,
         <Latency key="latency" figures={row.figures} />,
         <Calls key="calls" addresses={addressesOf(row)} />,
@@ -112,9 +112,8 @@ function Calls({ addresses }: { addresses: readonly ServiceAddress[] }): JSX.Ele
   return (
     <span class="two-lines">
       <span>{texts.open(formatNumber(sum('connections')))}</span>
-      <small class={waiting > 0 ? 'failing' : ''}>
-        {texts.underWay(formatNumber(sum('underWay')))} · {texts.waiting(formatNumber(waiting))}
-      </small>
+      <small>{texts.underWay(formatNumber(sum('underWay')))}</small>
+      <small class={waiting > 0 ? 'failing' : ''}>{texts.waiting(formatNumber(waiting))}</small>
     </span>
   )
 }

@@ -30,7 +30,7 @@ export class Route {
   readonly settings: RouteSettings
   /** The name of this route in logs and metrics. */
   readonly label: string
-  /** Tells it from all other routes, also after a reload. */
+  /** Identifies it, also after a reload. */
   readonly id: string
   /** The addresses of the service. */
   readonly pool: Pool

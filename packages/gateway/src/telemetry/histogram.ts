@@ -3,12 +3,6 @@ export const durationBounds: readonly number[] = [
   0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
 ]
 
-/** Upper bounds of latencies in seconds, close enough for quantiles: each is at most twice the one before. */
-export const latencyBounds: readonly number[] = [
-  0.001, 0.002, 0.003, 0.005, 0.007, 0.01, 0.015, 0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3,
-  5, 7, 10, 15, 20, 30, 60,
-]
-
 /** How many durations fell below each bound, and their sum, as plain values. */
 export interface HistogramStats {
   /** One count per bound, not cumulative, and one for all that are longer. */
@@ -18,21 +12,14 @@ export interface HistogramStats {
 
 /** Counts durations. */
 export class Histogram {
-  readonly #bounds: readonly number[]
-  readonly #counts: number[]
+  readonly #counts: number[] = Array(durationBounds.length + 1).fill(0)
   #sumMs = 0
-
-  constructor(bounds: readonly number[] = durationBounds) {
-    this.#bounds = bounds
-    this.#counts = Array(bounds.length + 1).fill(0)
-  }
 
   add(ms: number): void {
     this.#sumMs += ms
     const seconds = ms / 1000
-    const bounds = this.#bounds
     let at = 0
-    while (at < bounds.length && seconds > bounds[at]!) at++
+    while (at < durationBounds.length && seconds > durationBounds[at]!) at++
     this.#counts[at]!++
   }
 

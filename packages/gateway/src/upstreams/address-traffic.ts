@@ -1,4 +1,4 @@
-import { Histogram, latencyBounds } from '../telemetry/histogram.ts'
+import { LatencyCounts } from './latency-counts.ts'
 
 /** A call that has ended at an address, as far as it is counted here. */
 export interface EndedCall {
@@ -19,14 +19,14 @@ export interface AddressTrafficStats {
   readonly errors: number
   /** Calls that came here after a try had failed. */
   readonly retries: number
-  /** How long answers took to begin, counted by `latencyBounds`. */
+  /** How long answers took to begin, counted by `latencyBoundsMs`. */
   readonly latency: readonly number[]
 }
 
 /** The counts of one route. */
 class RouteTraffic {
   readonly since: number
-  readonly latency: Histogram = new Histogram(latencyBounds)
+  readonly latency: LatencyCounts = new LatencyCounts()
   lastAt = 0
   calls = 0
   errors = 0
@@ -72,7 +72,7 @@ export class AddressTraffic {
   stats(now: number, since: number): [route: string, stats: AddressTrafficStats][] {
     const active = [...this.#routes].filter(([, { lastAt }]) => lastAt >= since)
     return active.map(([route, { calls, errors, retries, latency, since: from }]) => {
-      return [route, { ageMs: now - from, calls, errors, retries, latency: latency.figures().counts }]
+      return [route, { ageMs: now - from, calls, errors, retries, latency: latency.read() }]
     })
   }
 

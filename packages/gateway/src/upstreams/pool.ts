@@ -1,6 +1,5 @@
-import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
-import { conditionsKey } from '../routes/conditions.ts'
+import { routeIdOf } from '../settings/routes/route-id.ts'
 import type { RouteSettings } from '../settings/routes/route-settings.ts'
 import { parseUnixAddress } from '../settings/upstreams/address-settings.ts'
 import type { Affinity } from './balancing/affinity.ts'
@@ -39,7 +38,7 @@ class Member implements Choice {
 
 /** The addresses of one route as they are at this moment, and which of them is next. */
 export class Pool {
-  /** Tells its route from all others, also after a reload. */
+  /** Identifies its route, also after a reload. */
   readonly id: string
   readonly #settings: RouteSettings
   readonly #upstreams: Upstreams
@@ -47,7 +46,7 @@ export class Pool {
   #members: readonly Member[] = []
 
   constructor(settings: RouteSettings, upstreams: Upstreams) {
-    this.id = idOf(settings)
+    this.id = routeIdOf(settings)
     this.#settings = settings
     this.#upstreams = upstreams
     // before the route is in use: a file that cannot be used keeps the whole document out
@@ -170,12 +169,6 @@ export class Pool {
     const endpoints: readonly Endpoint[] = name === undefined ? [] : this.#upstreams.names.endpointsOf(name)
     return endpoints.length === 0 ? [{ address }] : endpoints.map(endpoint => ({ address, endpoint }))
   }
-}
-
-/** Of a reader without the right to see documents, nothing is shown of the values that a route asks for in headers. */
-function idOf(settings: RouteSettings): string {
-  const text = JSON.stringify([settings.host, settings.path, conditionsKey(settings)])
-  return createHash('sha256').update(text).digest('base64url').slice(0, 16)
 }
 
 /** The host name in an address that must be looked up. */

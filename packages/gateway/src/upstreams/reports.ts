@@ -1,5 +1,3 @@
-import type { Limiter } from 'diana-limiter'
-import type { CallerSide } from '../telemetry/http-stats.ts'
 import type { AddressTrafficStats } from './address-traffic.ts'
 import type { HealthState } from './health/health.ts'
 
@@ -19,7 +17,7 @@ export interface AddressReport extends Omit<HealthState, 'state'> {
 
 /** How the addresses of one route are doing. */
 export interface RouteReport {
-  /** Tells it from all other routes, also after a reload. */
+  /** Identifies the route, also after a reload. */
   readonly id: string
   readonly host: readonly string[]
   readonly path: string
@@ -45,37 +43,6 @@ export interface RouteTrouble {
 export interface TrafficSample extends AddressTrafficStats {
   readonly route: string
   readonly address: string
-}
-
-/** The services behind a gateway. */
-export interface ServiceReporter {
-  routes(): readonly RouteReport[]
-  traffic(): readonly TrafficSample[]
-  troubles(): readonly RouteTrouble[]
-}
-
-/** What the server that a limiter works for knows about itself. */
-export interface ServerReporter {
-  callerSide(): CallerSide
-  /** Left out by a server that forwards no calls. */
-  readonly services?: ServiceReporter | undefined
-}
-
-const reporters = new WeakMap<Limiter, ServerReporter>()
-
-/** Lets the admin API find the server that a limiter works for. */
-export function reportServer(limiter: Limiter, reporter: ServerReporter): void {
-  reporters.set(limiter, reporter)
-}
-
-/** Undefined if the limiter works for no server of this package. */
-export function reporterOf(limiter: Limiter): ServerReporter | undefined {
-  return reporters.get(limiter)
-}
-
-/** How the addresses of all routes are doing; none if the limiter works for no gateway. */
-export function readUpstreams(limiter: Limiter): readonly RouteReport[] {
-  return reporters.get(limiter)?.services?.routes() ?? []
 }
 
 // an address that drains may be in use again, with other settings

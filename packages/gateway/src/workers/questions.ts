@@ -2,7 +2,7 @@ import type { Limiter } from 'diana-limiter'
 import { ProcessReporter } from '../admin/services/process-report.ts'
 import { type AdminQuestion, createWorkerAnswers } from '../admin/worker-answers.ts'
 import type { GatewayProcess } from '../lifecycle/gateway-process.ts'
-import { readUpstreams } from '../upstreams/reports.ts'
+import { readUpstreams } from '../telemetry/server-reports.ts'
 
 type AskedGateway = Pick<GatewayProcess, 'limiter' | 'httpStats'>
 type Answering = (question: AdminQuestion) => unknown

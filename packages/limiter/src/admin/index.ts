@@ -1,4 +1,3 @@
-export type { Estimate } from '../algorithms/adaptive/estimator.ts'
 export type { RuleMiss } from '../decision/explain-misses.ts'
 export { callOfKey } from '../dimensions/describe-key.ts'
 export type { OverrideOptions } from '../limits/assert-override.ts'
@@ -11,7 +10,7 @@ export { type RuleSecond, type SecondCounts, type SecondStats, type Series, Stat
 export { maskCaller } from '../stats/mask.ts'
 export type { Observer, RefusedCaller } from '../stats/observer.ts'
 export { type Curve, OverloadHistory, type OverloadSecond, type OverloadSeries } from '../stats/overload-history.ts'
-export { mergeEstimates } from '../stats/overload-stats.ts'
+export { type Estimate, mergeEstimates } from '../stats/overload-stats.ts'
 export type { RecordedCall } from '../stats/recorder.ts'
 export type { RefusedCall } from '../stats/refusals.ts'
 export { mergeStats, type RuleStats, type Stats } from '../stats/stats.ts'

@@ -21,7 +21,7 @@ const address = z.object({
 })
 
 const route = {
-  id: z.string().describe('Tells it from all other routes, also after a reload.'),
+  id: z.string().describe('Identifies the route, also after a reload.'),
   host: z.array(z.string()),
   path: z.string(),
   method: z.array(z.string()).describe('The methods that it takes; none is every method.'),

@@ -2,7 +2,8 @@ import { type IntervalHistogram, monitorEventLoopDelay, performance } from 'node
 import { getHeapStatistics } from 'node:v8'
 import type { Limiter } from 'diana-limiter'
 import type { CallerSide } from '../../telemetry/http-stats.ts'
-import { type RouteTrouble, reporterOf, type TrafficSample } from '../../upstreams/reports.ts'
+import { reporterOf } from '../../telemetry/server-reports.ts'
+import type { RouteTrouble, TrafficSample } from '../../upstreams/reports.ts'
 
 /** How busy a process is. */
 export interface ProcessLoad {

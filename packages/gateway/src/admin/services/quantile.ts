@@ -1,4 +1,4 @@
-import { latencyBounds } from '../../telemetry/histogram.ts'
+import { latencyBoundsMs } from '../../upstreams/latency-counts.ts'
 
 /** Quantiles of latencies; null is longer than the last bound. */
 export interface Quantiles {
@@ -23,9 +23,9 @@ export function quantilesOf(counts: readonly number[]): Quantiles | undefined {
 
 function quantileMs(counts: readonly number[], rank: number): number | null {
   let below = 0
-  for (const [at, bound] of latencyBounds.entries()) {
+  for (const [at, bound] of latencyBoundsMs.entries()) {
     below += counts[at] ?? 0
-    if (below >= rank) return Math.round(bound * 1000)
+    if (below >= rank) return bound
   }
   return null
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { latencyBounds } from '../../telemetry/histogram.ts'
+import { LatencyCounts } from '../../upstreams/latency-counts.ts'
 import type { TrafficSample } from '../../upstreams/reports.ts'
 import { ProcessHistory } from './process-history.ts'
 import type { ProcessReport } from './process-report.ts'
@@ -7,11 +7,11 @@ import { quantilesOf } from './quantile.ts'
 import { SecondRing } from './second-ring.ts'
 import { ServiceHistory } from './service-history.ts'
 
-/** So many latencies in milliseconds, as a histogram counts them. */
+/** Latencies in milliseconds, as an address counts them. */
 function latencies(...all: readonly number[]): number[] {
-  const counts = [...latencyBounds, Number.POSITIVE_INFINITY].map(() => 0)
-  for (const ms of all) counts[[...latencyBounds, Number.POSITIVE_INFINITY].findIndex(bound => ms <= bound * 1000)]!++
-  return counts
+  const counts = new LatencyCounts()
+  for (const ms of all) counts.add(ms)
+  return counts.read()
 }
 
 const load = {

@@ -1,4 +1,4 @@
-import { latencyBounds } from '../../telemetry/histogram.ts'
+import { latencyBoundsMs } from '../../upstreams/latency-counts.ts'
 import type { TrafficSample } from '../../upstreams/reports.ts'
 import type { ProcessReport } from './process-report.ts'
 import { type Quantiles, quantilesOf } from './quantile.ts'
@@ -24,7 +24,7 @@ export const stepSeconds = 5
 const minuteSeconds = 60
 const rateSeconds = 10
 const maxSeries = 200
-const buckets = latencyBounds.length + 1
+const buckets = latencyBoundsMs.length + 1
 
 /** The last minutes of one route at one address. */
 class Series {
