@@ -8,12 +8,11 @@ import { Notices } from './parts/notices.tsx'
 import { route, type View } from './route.ts'
 import { tokenIsAsked } from './session.ts'
 import { Now } from './views/now.tsx'
-import { Rules } from './views/rules.tsx'
 import { SignIn } from './views/sign-in.tsx'
 
 const views: Record<View, () => JSX.Element> = {
   now: Now,
-  rules: Rules,
+  rules: later(() => import('./views/rules.tsx').then(({ Rules }) => Rules)),
   callers: later(() => import('./views/callers.tsx').then(({ Callers }) => Callers)),
   refusals: later(() => import('./views/refusals.tsx').then(({ Refusals }) => Refusals)),
   fleet: later(() => import('./views/fleet.tsx').then(({ Fleet }) => Fleet)),

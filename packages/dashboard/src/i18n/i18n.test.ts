@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { en } from './en.ts'
+import { en as servicesEn } from './services/en.ts'
+import { zh as servicesZh } from './services/zh.ts'
 import { zh } from './zh.ts'
 
 /** Every word by its path; a sentence with places in it is told with marks in them. */
@@ -14,8 +16,8 @@ function flatten(messages: object, path = ''): Map<string, string> {
   return found
 }
 
-const english = flatten(en)
-const chinese = flatten(zh)
+const english = flatten({ ...en, servicesView: servicesEn })
+const chinese = flatten({ ...zh, servicesView: servicesZh })
 
 describe('the texts of the page', () => {
   it('all texts of the page have a Chinese version', () => {

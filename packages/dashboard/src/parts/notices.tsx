@@ -8,7 +8,7 @@ const MOST_ROUTES = 3
 
 /** What must be known on every view: a gateway that is silent, a store that cannot be asked, a service in trouble, a demo. */
 export function Notices(): JSX.Element {
-  const { connection: told, degraded, rejected, see, demo, views, services } = messages.value
+  const { connection: told, degraded, rejected, see, demo, views, unhealthy: unhealthyText } = messages.value
   const store = status.value?.store
   return (
     <div class="notices" role="status">
@@ -37,7 +37,7 @@ export function Notices(): JSX.Element {
         ))}
       {status.value?.troubledRoutes?.slice(0, MOST_ROUTES).map(({ id, route: name, unhealthy, of }) => (
         <p key={id} class="notice degraded unhealthy">
-          {services.notice(unhealthy, of, name)}{' '}
+          {unhealthyText(unhealthy, of, name)}{' '}
           {route.value.view !== 'services' && (
             <a href={hashOf('services')}>
               {see} {views.services}

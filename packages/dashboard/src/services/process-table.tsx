@@ -3,13 +3,13 @@ import type { GatewayProcess } from '../api/service-types.ts'
 import { Trend } from '../charts/trend.tsx'
 import { second } from '../figures/live.ts'
 import { formatBytes, formatDuration, formatLatency, formatNumber, formatPercent, formatShare } from '../i18n/format.ts'
-import { messages } from '../i18n/index.ts'
+import { serviceTexts } from '../i18n/services/index.ts'
 import { type Column, LongTable } from '../parts/long-table.tsx'
 import { isNarrow } from '../parts/narrow.ts'
 
 /** How busy each process of the gateway is. */
 export function ProcessTable({ processes }: { processes: readonly GatewayProcess[] }): JSX.Element {
-  const { services: texts } = messages.value
+  const texts = serviceTexts.value
   const numeric = new Set(['cpu', 'connections', 'calls'])
   const ofCallers = new Set(['connections', 'calls', 'rejected'])
   // a limiter in an application of its users serves no calls itself
@@ -62,7 +62,7 @@ export function ProcessTable({ processes }: { processes: readonly GatewayProcess
 }
 
 function Rejected({ counts }: { counts: Readonly<Record<string, number>> }): JSX.Element {
-  const { reasons } = messages.value.services
+  const { reasons } = serviceTexts.value
   const nameOf = (reason: string) => (Object.hasOwn(reasons, reason) ? reasons[reason as keyof typeof reasons] : reason)
   const all = Object.entries(counts).sort(([, one], [, other]) => other - one)
   const text = all.map(([reason, count]) => `${nameOf(reason)}: ${formatNumber(count)}`).join(', ')

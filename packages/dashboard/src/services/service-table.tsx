@@ -2,14 +2,14 @@ import type { JSX } from 'preact'
 import type { ServiceAddress, ServiceFigures } from '../api/service-types.ts'
 import { Trend } from '../charts/trend.tsx'
 import { formatDuration, formatLatency, formatNumber, formatPercent, formatRate } from '../i18n/format.ts'
-import { messages } from '../i18n/index.ts'
+import { serviceTexts } from '../i18n/services/index.ts'
 import { type Column, LongTable } from '../parts/long-table.tsx'
 import { isNarrow } from '../parts/narrow.ts'
 import { errorShare, routeName, type ServiceRow } from './service-rows.ts'
 
 /** How each address is doing, and what became of its calls. */
 export function ServiceTable({ rows }: { rows: readonly ServiceRow[] }): JSX.Element {
-  const { services: texts } = messages.value
+  const texts = serviceTexts.value
   const numeric = new Set(['pace', 'errors', 'retries', 'weight'])
   const columns: Column[] = Object.entries(texts.columns).map(([name, title]) => {
     return { name, title, numeric: numeric.has(name) }
@@ -43,7 +43,7 @@ function addressesOf({ route, address }: ServiceRow): readonly ServiceAddress[] 
 }
 
 function Name({ row: { route, address } }: { row: ServiceRow }): JSX.Element {
-  const { services: texts } = messages.value
+  const texts = serviceTexts.value
   const name = routeName(route)
   const asked = route.headers.length > 0 ? ` ${texts.withHeaders(route.headers.join(', '))}` : ''
   if (address === undefined) {
@@ -63,7 +63,7 @@ function Name({ row: { route, address } }: { row: ServiceRow }): JSX.Element {
 }
 
 function State({ row: { route, address } }: { row: ServiceRow }): JSX.Element {
-  const { services: texts } = messages.value
+  const texts = serviceTexts.value
   if (address === undefined) {
     const healthy = route.addresses.filter(({ state }) => state === 'healthy').length
     return <span>{texts.healthyOf(formatNumber(healthy), formatNumber(route.addresses.length))}</span>
@@ -95,7 +95,7 @@ function Errors({ figures }: { figures: ServiceFigures | undefined }): JSX.Eleme
 function Latency({ figures }: { figures: ServiceFigures | undefined }): JSX.Element {
   const latency = figures?.latency
   if (latency === undefined) return <span data-p50="">–</span>
-  const text = (ms: number | null) => (ms === null ? messages.value.services.beyond : formatLatency(ms))
+  const text = (ms: number | null) => (ms === null ? serviceTexts.value.beyond : formatLatency(ms))
   const { p50Ms, p95Ms, p99Ms } = latency
   return (
     <span data-p50={p50Ms ?? 'beyond'}>
@@ -105,7 +105,7 @@ function Latency({ figures }: { figures: ServiceFigures | undefined }): JSX.Elem
 }
 
 function Calls({ addresses }: { addresses: readonly ServiceAddress[] }): JSX.Element {
-  const { services: texts } = messages.value
+  const texts = serviceTexts.value
   const sum = (name: 'connections' | 'underWay' | 'waiting') =>
     addresses.reduce((total, address) => total + address[name], 0)
   const waiting = sum('waiting')
@@ -124,7 +124,7 @@ function Weight({ address }: { address: ServiceAddress | undefined }): JSX.Eleme
   return (
     <span class="two-lines">
       <span>{formatNumber(weight)}</span>
-      {share < weight && <small>{messages.value.services.slowStart(formatRate(share))}</small>}
+      {share < weight && <small>{serviceTexts.value.slowStart(formatRate(share))}</small>}
     </span>
   )
 }
@@ -133,5 +133,5 @@ function LastMinutes({ figures }: { figures: ServiceFigures | undefined }): JSX.
   if (figures === undefined) return <span class="hush">–</span>
   const { calls, errors } = figures.history
   const sum = (counts: readonly number[]) => formatNumber(counts.reduce((total, count) => total + count, 0))
-  return <Trend label={messages.value.services.trend(sum(calls), sum(errors))} above={calls} below={errors} />
+  return <Trend label={serviceTexts.value.trend(sum(calls), sum(errors))} above={calls} below={errors} />
 }

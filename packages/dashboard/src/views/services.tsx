@@ -4,6 +4,7 @@ import type { ServiceRoute } from '../api/service-types.ts'
 import { useHeldOrder } from '../callers/held-order.ts'
 import { paths, second } from '../figures/live.ts'
 import { messages } from '../i18n/index.ts'
+import { serviceTexts } from '../i18n/services/index.ts'
 import { Answered, useAnswer } from '../parts/answer.tsx'
 import { ProcessTable } from '../services/process-table.tsx'
 import { serviceRows } from '../services/service-rows.ts'
@@ -13,7 +14,8 @@ const REFRESH_SECONDS = 2
 
 /** The services behind the gateway, those in trouble first, and the gateway itself. */
 export function Services(): JSX.Element {
-  const { services: texts, loading } = messages.value
+  const { loading } = messages.value
+  const texts = serviceTexts.value
   const turn = Math.floor(second.value / REFRESH_SECONDS)
   const processes = useAnswer(() => api.processes(), [turn])
   if (paths.value === undefined) return <p class="hush">{loading}</p>
@@ -40,7 +42,7 @@ export function Services(): JSX.Element {
 }
 
 function Addresses({ turn }: { turn: number }): JSX.Element {
-  const { services: texts } = messages.value
+  const texts = serviceTexts.value
   const asked = useAnswer(() => api.services(), [turn])
   const held = useHeldOrder(serviceRows(asked.answer ?? []), 'services')
   return (
@@ -70,7 +72,7 @@ function Lookups({ routes }: { routes: readonly ServiceRoute[] }): JSX.Element |
   if (troubles.length === 0) return null
   return (
     <div class="notice degraded lookups">
-      <p>{messages.value.services.lookups}</p>
+      <p>{serviceTexts.value.lookups}</p>
       <ul>
         {troubles.map(text => (
           <li key={text}>{text}</li>
