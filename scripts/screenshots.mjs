@@ -44,6 +44,7 @@ const views = {
     await page.locator('.sides').scrollIntoViewIfNeeded()
   },
   fleet: async () => {},
+  services: async page => page.locator('.services [data-address]').first().waitFor(),
   explain: async page => {
     await page.locator('textarea').fill("curl http://127.0.0.1:8080/hello -H 'x-account-id: luna'")
     await page.locator('.ask button').click()

@@ -106,7 +106,8 @@ const packages: Readonly<Record<string, Layers>> = {
       now: ['api', 'figures', 'charts', 'parts', 'rules'],
       editor: ['api', 'parts'],
       callers: ['api', 'figures', 'charts', 'parts', 'rules'],
-      views: ['api', 'callers', 'charts', 'editor', 'figures', 'now', 'parts', 'rules'],
+      services: ['api', 'figures', 'charts', 'parts'],
+      views: ['api', 'callers', 'charts', 'editor', 'figures', 'now', 'parts', 'rules', 'services'],
     },
   },
 }

@@ -12,7 +12,7 @@ import { buildPage } from './built-page.ts'
 import { call, listen, openBrowser, openTab, type Running, runGateway } from './stage.ts'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-const views = ['now', 'rules', 'rules/hello', 'callers', 'refusals', 'fleet', 'explain', 'editor']
+const views = ['now', 'rules', 'rules/hello', 'callers', 'refusals', 'fleet', 'services', 'explain', 'editor']
 const until = { timeout: 15_000 }
 
 let browser: Browser
@@ -58,6 +58,7 @@ async function settle(page: Page, view: string): Promise<void> {
     now: '.overload [data-level]',
     callers: '.callers',
     refusals: '.refusals',
+    services: '.services [data-address]',
     editor: '.cm-content',
   }
   await page

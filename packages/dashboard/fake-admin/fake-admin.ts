@@ -3,6 +3,7 @@ import { editOptions, type OptionChange } from '../../limiter/src/admin/edit-opt
 import { documentChange, noteChanges } from '../../limiter/src/admin/rule-changes.ts'
 import { Figures } from './figures.ts'
 import { documents, names, ruleList, schema } from './rules.ts'
+import { processes, services } from './services.ts'
 
 type Middleware = (request: IncomingMessage, response: ServerResponse, next: () => void) => void
 
@@ -47,6 +48,7 @@ export function createFakeAdmin({ crowd = 0 }: { crowd?: number } = {}): Middlew
         fromSnapshot: false,
       },
     ],
+    troubledRoutes: [{ id: 'orders', route: '/orders', unhealthy: 1, of: 3 }],
     store: {
       healthy: true,
       since: startedAt + 1_800_000,
@@ -79,7 +81,9 @@ export function createFakeAdmin({ crowd = 0 }: { crowd?: number } = {}): Middlew
       return { ...documentChange(before, text), ...(noted !== undefined && { noted }) }
     },
     'GET refusals': () => ({ refusals: figures.refusals() }),
-    'GET openapi.json': () => ({ paths: { '/api/v1/blocks': {}, '/api/v1/reset': {} } }),
+    'GET openapi.json': () => ({ paths: Object.fromEntries(paths.map(name => [`/api/v1/${name}`, {}])) }),
+    'GET services': services,
+    'GET processes': () => processes(startedAt),
     'GET rules': () => ({ rules }),
     'GET figures': () => figures.history(),
     'GET history': (_body, url) => figures.range(Number(url.searchParams.get('seconds')), url.searchParams.get('rule')),
@@ -146,6 +150,7 @@ function mistakesIn(text: string): unknown[] {
   })
 }
 
+const paths = ['blocks', 'reset', 'services', 'processes']
 const decision = { shadow: false, resetAfterMs: 8000, retryAfterMs: 0, allowed: true }
 const explanation = {
   call: { method: 'POST', path: '/orders', ip: '127.0.0.1' },
@@ -159,6 +164,13 @@ const explanation = {
       key: {},
       decisions: [{ ...decision, rule: 'whole-system', limit: 1000, periodMs: 1000, remaining: 812 }],
       leased: 24,
+    },
+    {
+      rule: 'backend',
+      algorithm: 'adaptive',
+      key: {},
+      decisions: [{ ...decision, rule: 'backend', limit: 38, periodMs: 0, remaining: 9 }],
+      estimate: { limit: 38, inFlight: 29, perSecond: 840, baseMs: 31, latencyMs: 44, limiting: true },
     },
     {
       rule: 'orders-written',

@@ -16,6 +16,7 @@ const views: Record<View, FunctionComponent> = {
   callers: later(() => import('./views/callers.tsx').then(({ Callers }) => Callers)),
   refusals: later(() => import('./views/refusals.tsx').then(({ Refusals }) => Refusals)),
   fleet: later(() => import('./views/fleet.tsx').then(({ Fleet }) => Fleet)),
+  services: later(() => import('./views/services.tsx').then(({ Services }) => Services)),
   explain: later(() => import('./views/explain.tsx').then(({ Explain }) => Explain)),
   editor: later(() => import('./views/editor.tsx').then(({ Editor }) => Editor)),
 }

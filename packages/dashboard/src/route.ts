@@ -1,6 +1,6 @@
 import { computed, type ReadonlySignal, signal } from '@preact/signals'
 
-export const VIEWS = ['now', 'rules', 'callers', 'refusals', 'fleet', 'explain', 'editor'] as const
+export const VIEWS = ['now', 'rules', 'callers', 'refusals', 'fleet', 'services', 'explain', 'editor'] as const
 export type View = (typeof VIEWS)[number]
 
 export interface Route {

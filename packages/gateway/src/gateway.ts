@@ -32,10 +32,10 @@ import { recordOf } from './telemetry/call-record.ts'
 import type { HttpStats } from './telemetry/http-stats.ts'
 import { replayFieldsOf } from './telemetry/replay-fields.ts'
 import { tellRequestId } from './telemetry/request-ids.ts'
+import { reportServer } from './telemetry/server-reports.ts'
 import { Telemetry } from './telemetry/telemetry.ts'
 import { withClientCert } from './tls/client-cert-header.ts'
 import type { Lookup } from './upstreams/names.ts'
-import { reportUpstreams } from './upstreams/reports.ts'
 
 export { type GatewaySettings, gatewaySection } from './settings/gateway-settings.ts'
 export type { Lookup } from './upstreams/names.ts'
@@ -108,7 +108,6 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
     if (state === 'healthy') app?.log.info({ address }, 'an address of a service is healthy again')
     else app?.log.warn({ address, state, why }, 'an address of a service is left alone')
   }
-  reportUpstreams(limiter, () => live.upstreams.report(performance.now()))
   const document = documentOf(limiter)
   document.followSection('gateway', live.follow)
   const { settings } = live
@@ -208,6 +207,14 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
   const method = allowMethods(app)
   for (const url of ['/', '/*']) app.route({ method, url, exposeHeadRoute: false, handler: serve })
   const connections = (): number => gatewayServer?.connections ?? 0
+  reportServer(limiter, {
+    callerSide: () => telemetry.callerSide({ connections }),
+    services: {
+      routes: () => live.upstreams.report(performance.now()),
+      traffic: () => live.upstreams.traffic(performance.now()),
+      troubles: () => live.upstreams.troubles(performance.now()),
+    },
+  })
   return {
     app,
     httpStats: () => telemetry.figures({ connections, upstreams: () => live.upstreams.all }),

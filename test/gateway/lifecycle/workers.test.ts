@@ -86,8 +86,21 @@ describe('workers', () => {
       const { body } = await request(`${await admin()}/api/v1/upstreams`)
       const { routes } = (await body.json()) as { routes: { addresses: object[] }[] }
       expect(routes[0]!.addresses).toEqual(
-        to.map(address => ({ address, state: 'healthy', weight: 1, share: 1, underWay: 0, waiting: 0 })),
+        to.map(address => expect.objectContaining({ address, state: 'healthy', weight: 1, share: 1, underWay: 0 })),
       )
+    })
+
+    test('the admin API adds up the calls of workers at each address, and reports each worker by itself', async () => {
+      const read = async <Answer>(path: string) => (await fetch(`${await admin()}/api/v1/${path}`)).json() as Answer
+      type Services = { routes: { figures?: { calls: number; errors: number }; addresses: object[] }[] }
+      await expect
+        .poll(async () => (await read<Services>('services')).routes[0]?.figures, patient)
+        .toMatchObject({ calls: 31, errors: 0, retries: 0, latency: { p50Ms: expect.any(Number) } })
+      const { processes } = await read<{ processes: { pid: number; callers: object }[] }>('processes')
+      expect(processes.map(({ pid }) => pid).sort()).toEqual(childrenOf(program.child.pid!).workers.sort())
+      for (const one of processes) {
+        expect(one).toMatchObject({ callers: { connections: expect.any(Number), inProgress: 0, rejected: {} } })
+      }
     })
 
     test('the metrics of workers are those of one gateway', async () => {

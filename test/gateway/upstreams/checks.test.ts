@@ -115,20 +115,22 @@ describe('the admin API', () => {
     expect(JSON.parse(body)).toEqual({
       routes: [
         {
-          host: [],
-          path: '/',
+          ...{ id: expect.any(String), host: [], path: '/', method: [], headers: [] },
           addresses: [
             {
-              ...{ address: dead, state: 'resting', weight: 2, share: 2, underWay: 0, waiting: 0 },
-              ...{ restMs: expect.any(Number), why: expect.stringContaining('ECONNREFUSED') },
+              ...{ address: dead, state: 'resting', weight: 2, share: 2, underWay: 0, waiting: 0, connections: 0 },
+              ...{
+                forMs: expect.any(Number),
+                restMs: expect.any(Number),
+                why: expect.stringContaining('ECONNREFUSED'),
+              },
             },
-            { address: slow.url, state: 'healthy', weight: 1, share: 1, underWay: 2, waiting: 0 },
+            { address: slow.url, state: 'healthy', weight: 1, share: 1, underWay: 2, waiting: 0, connections: 2 },
           ],
           troubles: [],
         },
         {
-          host: ['shop.test'],
-          path: '/api',
+          ...{ id: expect.any(String), host: ['shop.test'], path: '/api', method: [], headers: [] },
           addresses: [expect.objectContaining({ address: 'http://app.invalid', state: 'healthy' })],
           troubles: ['app.invalid: getaddrinfo ENOTFOUND app.invalid'],
         },

@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { request } from 'undici'
 import { afterEach, describe, expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
-import { readUpstreams } from '../../../packages/gateway/src/upstreams/reports.ts'
+import { readUpstreams } from '../../../packages/gateway/src/telemetry/server-reports.ts'
 import { GatewayRig, type Service } from '../../helpers/gateway-rig.ts'
 
 const rig = new GatewayRig()

@@ -1,5 +1,6 @@
 import { type Session, token } from '../session.ts'
 import { Problem } from './problem.ts'
+import type { GatewayProcess, ServiceRoute } from './service-types.ts'
 import type {
   Block,
   Caller,
@@ -146,7 +147,10 @@ export const api = {
   try: (rule: string, text: string) => send<Trial>('POST', 'trials', { rule, text }),
   acceptTrial: (id: string, version: string) => send('POST', `trials/${part(id)}/accept`, { version }),
   endTrial: (id: string) => send('DELETE', `trials/${part(id)}`),
+  services: () => read<{ routes: ServiceRoute[] }>('services').then(({ routes }) => routes),
+  processes: () => read<{ processes: GatewayProcess[] }>('processes').then(({ processes }) => processes),
   /** The paths that this gateway knows, so that nothing is offered which it cannot do. */
-  paths: () => read<{ paths: object }>('openapi.json').then(({ paths }) => new Set(Object.keys(paths))),
+  paths: (signal?: AbortSignal) =>
+    read<{ paths: object }>('openapi.json', signal).then(({ paths }) => new Set(Object.keys(paths))),
   schema: () => read<Record<string, unknown>>('schema'),
 }

@@ -162,6 +162,13 @@ export interface Status {
       }[]
     | undefined
   readonly store?: StoreStatus | undefined
+  /** Routes of which addresses get no calls at this moment. */
+  readonly troubledRoutes?: readonly {
+    readonly id: string
+    readonly route: string
+    readonly unhealthy: number
+    readonly of: number
+  }[]
 }
 
 /** A period of the calendar. */
@@ -343,6 +350,8 @@ export interface RuleExplanation {
   readonly decisions: readonly Decision[]
   /** Where a limit that depends on the caller comes from. */
   readonly limitFrom?: string | undefined
+  /** What an adaptive rule has found for this key. */
+  readonly estimate?: Estimate | undefined
   /** Permits that the caller has beside the limit. */
   readonly credit?: number | undefined
   /** Permits of this key that the processes of this gateway hold in advance. */

@@ -24,6 +24,8 @@ export const connection: Signal<Connection> = signal('connecting')
 /** The second, since 1970, of the newest figures; everything that is drawn follows it. */
 export const second: Signal<number> = signal(0)
 export const status: Signal<Status | undefined> = signal(undefined)
+/** The paths of the admin API that this gateway knows; undefined until they were read. */
+export const paths: Signal<ReadonlySet<string> | undefined> = signal(undefined)
 export const rules: Signal<readonly Rule[] | undefined> = signal(undefined)
 
 export const total: Ring = new Ring()
@@ -114,11 +116,13 @@ async function followOnce(outer: AbortSignal, onLive: () => void): Promise<void>
 async function readEverything(signal: AbortSignal): Promise<void> {
   // a gateway that knows no roles lets everybody change everything
   session.value = await api.session(signal).catch(() => ({ role: 'operator' }))
-  const [history, told, state] = await Promise.all([
+  const [history, told, state, known] = await Promise.all([
     api.figures(SECONDS, signal),
     api.rules(signal),
     api.status(signal),
+    api.paths(signal),
   ])
+  paths.value = known
   const last = Math.floor(history.at / 1000)
   total.fill(last, history.total)
   for (const [id, series] of Object.entries(history.rules)) ringFor(id).fill(last, series)

@@ -8,6 +8,7 @@ export const en = {
     callers: 'Callers',
     refusals: 'Refusals',
     fleet: 'Fleet & store',
+    services: 'Services',
     explain: 'Explain',
     editor: 'Editor',
   },
@@ -25,6 +26,8 @@ export const en = {
   degraded: (trouble: string) => `Redis cannot be reached, so this process counts by itself: ${trouble}`,
   rejected: (source: string, trouble: string) =>
     `A newer version of ${source} was rejected, and the rules before it stay in force: ${trouble}`,
+  unhealthy: (unhealthy: number, of: number, route: string) =>
+    `${unhealthy} of ${of} ${of === 1 ? 'address' : 'addresses'} of ${route} ${unhealthy === 1 ? 'is' : 'are'} unhealthy and ${unhealthy === 1 ? 'gets' : 'get'} no calls.`,
   see: 'See',
   counts: { allowed: 'allowed', refused: 'refused', waited: 'waited', shadowRefused: 'shadow' },
   countsLong: {
@@ -337,6 +340,7 @@ export const en = {
     wouldRefuse: 'would refuse',
     wouldShadow: 'would report (shadow)',
     again: (duration: string) => `passes again in ${duration}`,
+    found: 'What this rule has found for this caller:',
     leased: (permits: string) => `Held in advance by this gateway: ${permits} permits of this caller`,
     from: 'from',
     digest: 'a digest of a long value',

@@ -35,6 +35,29 @@ export function formatChange(share: number): string {
   return new Intl.NumberFormat(locale(), style).format(share)
 }
 
+/** A share of which tenths of a percent matter: 0.3 %. */
+export function formatPercent(share: number): string {
+  return new Intl.NumberFormat(locale(), { style: 'percent', maximumFractionDigits: share < 0.1 ? 1 : 0 }).format(share)
+}
+
+/** A rate that may be below 1: 0.4, 12, 1.2k. */
+export function formatRate(value: number): string {
+  return value < 10 ? new Intl.NumberFormat(locale(), { maximumFractionDigits: 1 }).format(value) : formatShort(value)
+}
+
+/** A latency in few characters: 7 ms, 1.5 s. */
+export function formatLatency(ms: number): string {
+  const { units } = messages.value
+  // a number stays in one line with its unit
+  return ms < 1000 ? `${formatRate(ms)}\u00a0${units.ms}` : `${formatRate(ms / 1000)}\u00a0${units.s}`
+}
+
+/** Memory: 84 MiB, 1.9 GiB. */
+export function formatBytes(bytes: number): string {
+  const [size, unit] = bytes < 2 ** 30 ? [bytes / 2 ** 20, 'MiB'] : [bytes / 2 ** 30, 'GiB']
+  return `${formatRate(size)} ${unit}`
+}
+
 /** A period as a limit says it: s, 10 s, min. */
 export function formatPeriod(ms: number): string {
   const [unit, length] = UNITS.find(([, length]) => ms >= length && ms % length === 0) ?? UNITS[4]

@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { en as changesInEnglish } from './changes/en.ts'
 import { zh as changesInChinese } from './changes/zh.ts'
 import { en } from './en.ts'
+import { en as servicesEn } from './services/en.ts'
+import { zh as servicesZh } from './services/zh.ts'
 import { zh } from './zh.ts'
 
 /** Every word by its path; a sentence with places in it is told with marks in them. */
@@ -16,8 +18,8 @@ function flatten(messages: object, path = ''): Map<string, string> {
   return found
 }
 
-const english = flatten({ ...en, changes: changesInEnglish })
-const chinese = flatten({ ...zh, changes: changesInChinese })
+const english = flatten({ ...en, changes: changesInEnglish, servicesView: servicesEn })
+const chinese = flatten({ ...zh, changes: changesInChinese, servicesView: servicesZh })
 
 describe('the texts of the page', () => {
   it('all texts of the page have a Chinese version', () => {

@@ -10,6 +10,7 @@ export const zh: typeof en = {
     callers: '调用方',
     refusals: '拒绝记录',
     fleet: '集群与存储',
+    services: '服务',
     explain: '解释',
     editor: '编辑',
   },
@@ -25,6 +26,7 @@ export const zh: typeof en = {
   demo: '这是演示：流量由演示程序自己产生。',
   degraded: trouble => `无法访问 Redis，本进程正在单独计数：${trouble}`,
   rejected: (source, trouble) => `${source} 的新版本被拒绝，之前的规则继续有效：${trouble}`,
+  unhealthy: (unhealthy, of, route) => `${route} 的 ${of} 个地址中有 ${unhealthy} 个不健康，不接收调用。`,
   see: '查看',
   counts: { allowed: '放行', refused: '拒绝', waited: '等待', shadowRefused: '影子' },
   countsLong: {
@@ -330,6 +332,7 @@ export const zh: typeof en = {
     wouldRefuse: '会拒绝',
     wouldShadow: '会报告（影子）',
     again: duration => `${duration}后可再通过`,
+    found: '该规则对此调用方的测量结果：',
     leased: permits => `本网关预先持有该调用方的 ${permits} 个许可`,
     from: '来自',
     digest: '长值的摘要',

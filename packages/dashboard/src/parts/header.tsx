@@ -1,7 +1,7 @@
 import type { JSX } from 'preact'
-import { connection } from '../figures/live.ts'
+import { connection, paths } from '../figures/live.ts'
 import { chooseLanguage, type Language, language, languages, messages } from '../i18n/index.ts'
-import { hashOf, route, VIEWS } from '../route.ts'
+import { hashOf, route, VIEWS, type View } from '../route.ts'
 import { mayChange, session, signOut, token, tokenIsAsked } from '../session.ts'
 import { chooseTheme, THEMES, type Theme, theme } from '../theme.ts'
 
@@ -15,7 +15,7 @@ export function Header(): JSX.Element {
         <span>Diana</span>
       </a>
       <nav aria-label={navigation}>
-        {VIEWS.filter(view => view !== 'editor' || mayChange.value).map(view => (
+        {VIEWS.filter(isListed).map(view => (
           <a key={view} href={hashOf(view)} aria-current={route.value.view === view ? 'page' : undefined}>
             {views[view]}
           </a>
@@ -76,6 +76,16 @@ function Who(): JSX.Element {
       </span>
     </span>
   )
+}
+
+/** What a view asks of the admin API that a gateway may not know. */
+const needs: Partial<Record<View, string>> = { services: '/api/v1/processes' }
+
+/** Views that this gateway or this token cannot fill are not listed. */
+function isListed(view: View): boolean {
+  const path = needs[view]
+  if (path !== undefined && !paths.value?.has(path)) return false
+  return view !== 'editor' || mayChange.value
 }
 
 /** A moon that is a bow, and an arrow on its string. */

@@ -4,9 +4,11 @@ import { messages } from '../i18n/index.ts'
 import { hashOf, route } from '../route.ts'
 import { shortName } from './short-name.ts'
 
-/** What must be known on every view: a gateway that is silent, a store that cannot be asked, a demo. */
+const MOST_ROUTES = 3
+
+/** What must be known on every view: a gateway that is silent, a store that cannot be asked, a service in trouble, a demo. */
 export function Notices(): JSX.Element {
-  const { connection: told, degraded, rejected, see, demo, views } = messages.value
+  const { connection: told, degraded, rejected, see, demo, views, unhealthy: unhealthyText } = messages.value
   const store = status.value?.store
   return (
     <div class="notices" role="status">
@@ -33,6 +35,16 @@ export function Notices(): JSX.Element {
             )}
           </p>
         ))}
+      {status.value?.troubledRoutes?.slice(0, MOST_ROUTES).map(({ id, route: name, unhealthy, of }) => (
+        <p key={id} class="notice degraded unhealthy">
+          {unhealthyText(unhealthy, of, name)}{' '}
+          {route.value.view !== 'services' && (
+            <a href={hashOf('services')}>
+              {see} {views.services}
+            </a>
+          )}
+        </p>
+      ))}
       {status.value?.demo === true && <p class="notice demo">{demo}</p>}
     </div>
   )

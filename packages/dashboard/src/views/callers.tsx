@@ -7,7 +7,7 @@ import { BlockDialog, BlockPanel, nameOf } from '../callers/blocks.tsx'
 import { CallerTable } from '../callers/caller-table.tsx'
 import { useHeldOrder } from '../callers/held-order.ts'
 import { type Act, TermsDialog, TermsPanel } from '../callers/terms.tsx'
-import { rules, second } from '../figures/live.ts'
+import { paths, rules, second } from '../figures/live.ts'
 import { formatNumber } from '../i18n/format.ts'
 import { messages } from '../i18n/index.ts'
 import { Answered, problemOf, Refusal, useAnswer } from '../parts/answer.tsx'
@@ -33,12 +33,11 @@ export function Callers(): JSX.Element {
   const turn = Math.floor(second.value / REFRESH_SECONDS)
   const question: CallerQuestion = { unmask, show, sort, search: search.trim(), rule, top: TOP }
   const callers = useAnswer(() => api.callers(question), [JSON.stringify(question), turn])
-  const paths = useAnswer(() => api.paths(), []).answer
-  const canBlock = paths?.has('/api/v1/blocks') === true
-  const canReset = paths?.has('/api/v1/reset') === true && mayChange.value
+  const canBlock = paths.value?.has('/api/v1/blocks') === true
+  const canReset = paths.value?.has('/api/v1/reset') === true && mayChange.value
   const blocks = useAnswer(async () => (canBlock ? api.blocks(unmask) : []), [turn, canBlock, unmask])
   const held = useHeldOrder(callers.answer ?? [], JSON.stringify(question))
-  const canOverride = paths?.has('/api/v1/overrides') === true
+  const canOverride = paths.value?.has('/api/v1/overrides') === true
   const overrides = useAnswer(async () => (canOverride ? api.overrides() : []), [turn, canOverride])
   const act: Act = (action, sentence) =>
     void action.then(

@@ -2,8 +2,8 @@ import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { api } from '../api/api.ts'
 import type { Problem } from '../api/problem.ts'
-import type { Decision, Explanation, KeyPart, RuleExplanation } from '../api/types.ts'
-import { formatDuration, formatNumber } from '../i18n/format.ts'
+import type { Decision, Estimate, Explanation, KeyPart, RuleExplanation } from '../api/types.ts'
+import { formatDuration, formatLatency, formatNumber } from '../i18n/format.ts'
 import { messages } from '../i18n/index.ts'
 import { problemOf, Refusal } from '../parts/answer.tsx'
 import { KeyText } from '../parts/key-text.tsx'
@@ -125,10 +125,42 @@ function Met({ met }: { met: RuleExplanation }): JSX.Element {
       {met.decisions.map((decision, index) => (
         <DecisionLine key={`${index}-${decision.periodMs}`} decision={decision} />
       ))}
+      {met.estimate !== undefined && <Found estimate={met.estimate} />}
       {met.limitFrom !== undefined && <p class="leased">{messages.value.terms.current(met.limitFrom)}</p>}
       {met.credit !== undefined && <p class="leased">{messages.value.terms.credit(formatNumber(met.credit))}</p>}
       {met.leased !== undefined && <p class="leased">{texts.leased(formatNumber(met.leased))}</p>}
     </li>
+  )
+}
+
+/** What an adaptive rule has found for this caller. */
+function Found({ estimate }: { estimate: Estimate }): JSX.Element {
+  const { explain: texts, overload } = messages.value
+  const { limit, inFlight, latencyMs, baseMs, perSecond, limiting } = estimate
+  const isKnown = perSecond > 0
+  const time = (ms: number) => (isKnown ? formatLatency(ms) : overload.unknown)
+  return (
+    <>
+      <p class="leased">
+        {texts.found}
+        {isKnown && ` ${limiting ? overload.limiting : overload.open}`}
+      </p>
+      <dl class="facts found">
+        {(
+          [
+            ['limit', overload.limit, formatNumber(limit)],
+            ['in-flight', overload.inFlight, formatNumber(inFlight)],
+            ['latency', overload.latency, time(latencyMs)],
+            ['base', overload.base, time(baseMs)],
+          ] as const
+        ).map(([name, title, text]) => (
+          <div key={name} data-fact={name}>
+            <dt>{title}</dt>
+            <dd>{text}</dd>
+          </div>
+        ))}
+      </dl>
+    </>
   )
 }
 

@@ -3,6 +3,9 @@ import type { Limiter } from 'diana-limiter'
 import { OverloadHistory, type Stats, StatsHistory } from 'diana-limiter/admin'
 import type { ProcessState } from './merge-states.ts'
 import type { Processes } from './processes.ts'
+import { ProcessHistory } from './services/process-history.ts'
+import type { ProcessReport } from './services/process-report.ts'
+import { ServiceHistory } from './services/service-history.ts'
 
 /** What is sent to whoever watches. */
 export interface News {
@@ -12,28 +15,33 @@ export interface News {
 
 const loadMs = 60_000
 
+type StatusOf = (
+  stats: Stats | undefined,
+  states: readonly ProcessState[],
+  reports: readonly ProcessReport[],
+) => unknown
+
 type Listener = (news: News) => void
 
 /** Looks at the figures once a second, remembers them, and tells whoever watches. */
 export class Live {
   readonly history: StatsHistory = new StatsHistory()
   readonly overloadHistory: OverloadHistory = new OverloadHistory()
+  readonly services: ServiceHistory = new ServiceHistory()
+  readonly processHistory: ProcessHistory = new ProcessHistory()
   readonly #processes: Processes
-  readonly #statusOf: (stats: Stats | undefined, states: readonly ProcessState[]) => unknown
+  readonly #statusOf: StatusOf
   readonly #listeners = new Set<Listener>()
   readonly #ending: () => void
   readonly #loads = new Map<string, { readonly load: number; readonly at: number }>()
   #timer: NodeJS.Timeout | undefined
   #stats: Stats | undefined
   #states: readonly ProcessState[] = []
+  #reports: readonly ProcessReport[] = []
   #status: unknown
   #closed = false
 
-  constructor(
-    processes: Processes,
-    limiter: Limiter,
-    statusOf: (stats: Stats | undefined, states: readonly ProcessState[]) => unknown,
-  ) {
+  constructor(processes: Processes, limiter: Limiter, statusOf: StatusOf) {
     this.#processes = processes
     this.#statusOf = statusOf
     const tellRules = () => this.#tell({ event: 'rules', data: {} })
@@ -56,7 +64,12 @@ export class Live {
 
   /** The status with the newest figures of all processes. */
   status(): unknown {
-    return this.#statusOf(this.#stats, this.#states)
+    return this.#statusOf(this.#stats, this.#states, this.#reports)
+  }
+
+  /** Whether calls are forwarded to services. */
+  get hasServices(): boolean {
+    return this.#reports.some(({ services }) => services !== undefined)
   }
 
   /** The newest figures of all processes; undefined as long as none were read. */
@@ -84,9 +97,13 @@ export class Live {
   async #look(): Promise<void> {
     try {
       const second = Math.floor(Date.now() / 1000) * 1000 - 1000
-      const [figures, loads] = [await this.#processes.figures(), await this.#processes.takeLoads()]
+      const [figures, reports] = await Promise.all([this.#processes.figures(), this.#readReports()])
+      const loads = await this.#processes.takeLoads()
       this.#stats = figures
       this.#states = this.#processes.states()
+      this.#reports = reports
+      this.services.record(second / 1000, reports)
+      this.processHistory.record(second / 1000, reports)
       const { at, total, rules, store } = this.history.record(figures, loads, second)
       for (const [rule, load] of loads) this.#loads.set(rule, { load, at: second })
       for (const [rule, { at: seen }] of this.#loads) if (second - seen >= loadMs) this.#loads.delete(rule)
@@ -113,6 +130,15 @@ export class Live {
     if (this.#closed) return
     // a little after the second has ended, so that it is whole
     this.#timer = setTimeout(() => void this.#look(), 1000 - (Date.now() % 1000) + 5).unref()
+  }
+
+  /** A process that cannot be measured must not keep the figures from being read. */
+  async #readReports(): Promise<readonly ProcessReport[]> {
+    try {
+      return await this.#processes.reports()
+    } catch {
+      return []
+    }
   }
 
   #tellStatus(): void {

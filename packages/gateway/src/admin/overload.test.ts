@@ -49,6 +49,14 @@ describe('overload protection of workers', () => {
       .toEqual({ limit: 2 * limit, inFlight: 6, perSecond: 2 * perSecond, baseMs, latencyMs, limiting: false })
   })
 
+  it('an explanation has what all workers have found for the keys of the call', async () => {
+    const payload = { method: 'GET', path: '/', ip: '127.0.0.1' }
+    const headers = { host: '127.0.0.1:8081' }
+    const { body } = await app.inject({ method: 'POST', url: '/api/v1/explain', payload, headers })
+    const { limit, latencyMs } = ofWorkers()[0]!
+    expect(JSON.parse(body).rules[0].estimate).toMatchObject({ limit: 2 * limit, inFlight: 6, latencyMs })
+  })
+
   it('the history of the admin API has limit, calls in flight and latency, and what was shed by level', async () => {
     const read = async () => JSON.parse(await get('/api/v1/figures?seconds=5'))
     await expect.poll(async () => (await read()).adaptive.backend?.inFlight.at(-1)).toBe(6)

@@ -3,13 +3,16 @@ import {
   adminOf,
   type CallerSearch,
   type CallerUsage,
+  type Estimate,
   type RecordedCall,
   type RefusalSearch,
   type RefusedCall,
   type Stats,
 } from 'diana-limiter/admin'
-import { type RouteReport, readUpstreams } from '../upstreams/reports.ts'
+import { readUpstreams } from '../telemetry/server-reports.ts'
+import { mergeReports, type RouteReport } from '../upstreams/reports.ts'
 import type { ProcessState } from './merge-states.ts'
+import { type ProcessReport, ProcessReporter } from './services/process-report.ts'
 
 /** The processes that judge calls, seen as one: this one, or the workers of a supervisor. */
 export interface Processes {
@@ -27,6 +30,10 @@ export interface Processes {
   recentCalls(): readonly RecordedCall[] | Promise<readonly RecordedCall[]>
   /** The permits of a call's keys that they hold in advance, by rule; without the rules of which they hold none. */
   leasedFor(call: Call): ReadonlyMap<string, number> | Promise<ReadonlyMap<string, number>>
+  /** What adaptive rules have found for a call's keys, by rule; of processes that are not asked about everything else. */
+  estimatesFor(call: Call): ReadonlyMap<string, Estimate> | Promise<ReadonlyMap<string, Estimate>>
+  /** What each of them says of itself; asked once a second. */
+  reports(): readonly ProcessReport[] | Promise<readonly ProcessReport[]>
   /** How the addresses of services are doing. */
   upstreams(): readonly RouteReport[] | Promise<readonly RouteReport[]>
   close(): void
@@ -36,6 +43,7 @@ export interface Processes {
 export function watchLimiter(limiter: Limiter): Processes {
   adminOf(limiter).record()
   const traffic = adminOf(limiter).watchTraffic()
+  const reporter = new ProcessReporter(limiter)
   return {
     count: 1,
     figures: () => adminOf(limiter).stats(),
@@ -45,7 +53,12 @@ export function watchLimiter(limiter: Limiter): Processes {
     refusals: search => traffic.refusals(search),
     recentCalls: () => adminOf(limiter).recentCalls(),
     leasedFor: call => adminOf(limiter).leasedFor(call),
-    upstreams: () => readUpstreams(limiter),
-    close: () => traffic.stop(),
+    estimatesFor: () => new Map(),
+    reports: () => [reporter.read()],
+    upstreams: () => mergeReports([readUpstreams(limiter)]),
+    close: () => {
+      traffic.stop()
+      reporter.close()
+    },
   }
 }

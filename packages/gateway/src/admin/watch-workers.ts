@@ -1,9 +1,10 @@
 import type { Limiter } from 'diana-limiter'
-import { adminOf, mergeCallers, mergeStats, type Stats } from 'diana-limiter/admin'
+import { adminOf, type Estimate, mergeCallers, mergeEstimates, mergeStats, type Stats } from 'diana-limiter/admin'
 import { mergeReports, type RouteReport } from '../upstreams/reports.ts'
 import { LastingStats } from './lasting-stats.ts'
 import type { ProcessState } from './merge-states.ts'
 import type { Processes } from './processes.ts'
+import type { ProcessReport } from './services/process-report.ts'
 import type { AdminAnswers, AdminQuestion } from './worker-answers.ts'
 
 /** Who can ask all workers, and gets the answers of those that give one in time. */
@@ -54,6 +55,14 @@ export function watchWorkers(supervisor: WorkerAsking): Processes {
       const calls = (await ask('calls')).flat()
       return calls.sort((one, other) => one.at - other.at)
     },
+    async estimatesFor(call) {
+      const found = new Map<string, Estimate[]>()
+      for (const [rule, estimate] of (await ask('estimates', { call })).flat()) {
+        found.set(rule, [...(found.get(rule) ?? []), estimate])
+      }
+      return new Map([...found].map(([rule, estimates]) => [rule, mergeEstimates(estimates)!]))
+    },
+    reports: async () => (await supervisor.ask('process', undefined)) as ProcessReport[],
     leasedFor: async call => added((await ask('leases', { call })).flat()),
     upstreams: async () => mergeReports((await supervisor.ask('upstreams', undefined)) as RouteReport[][]),
     close: () => {},

@@ -3,6 +3,7 @@ import {
   adminOf,
   type CallerSearch,
   type CallerUsage,
+  type Estimate,
   type RecordedCall,
   type RefusalSearch,
   type RefusedCall,
@@ -20,7 +21,7 @@ export interface WantedTrial {
 
 /** What a supervisor asks a worker; each question also says which rules are on trial. */
 export interface AdminQuestion {
-  readonly want: 'figures' | 'callers' | 'refusals' | 'calls' | 'leases'
+  readonly want: 'figures' | 'callers' | 'refusals' | 'calls' | 'leases' | 'estimates'
   readonly trials: readonly WantedTrial[]
   readonly search?: CallerSearch | RefusalSearch | undefined
   readonly call?: Call | undefined
@@ -38,10 +39,14 @@ export interface AdminAnswers {
   readonly calls: readonly RecordedCall[]
   /** The permits of a call's keys that are held in advance, by rule. */
   readonly leases: readonly (readonly [rule: string, permits: number])[]
+  /** What adaptive rules have found for a call's keys. */
+  readonly estimates: readonly (readonly [rule: string, estimate: Estimate])[]
 }
 
+type Answer = AdminAnswers[keyof AdminAnswers]
+
 /** Answers for one worker's limiter; what it takes to answer is kept from now on. */
-export function createWorkerAnswers(limiter: Limiter): (question: AdminQuestion) => AdminAnswers[keyof AdminAnswers] {
+export function createWorkerAnswers(limiter: Limiter): (question: AdminQuestion) => Answer | Promise<Answer> {
   adminOf(limiter).record()
   const traffic = adminOf(limiter).watchTraffic()
   return ({ want, trials, search = { count: 20 }, call }) => {
@@ -51,10 +56,16 @@ export function createWorkerAnswers(limiter: Limiter): (question: AdminQuestion)
     if (want === 'refusals') return traffic.refusals(search)
     if (want === 'calls') return adminOf(limiter).recentCalls()
     if (want === 'leases') return call ? [...adminOf(limiter).leasedFor(call)] : []
+    if (want === 'estimates') return call ? estimatesFor(limiter, call) : []
     const { store, keys, maxKeys, overflowing } = limiter.status()
     const state = { store, keys, maxKeys, overflowing }
     return { figures: adminOf(limiter).stats(), loads: [...adminOf(limiter).takeLoads()], state }
   }
+}
+
+async function estimatesFor(limiter: Limiter, call: Call): Promise<AdminAnswers['estimates']> {
+  const rules = await limiter.explain(call)
+  return rules.flatMap(({ rule, estimate }) => (estimate ? [[rule, estimate] as const] : []))
 }
 
 function runTrials(limiter: Limiter, wanted: readonly WantedTrial[]): void {

@@ -30,6 +30,8 @@ export class Route {
   readonly settings: RouteSettings
   /** The name of this route in logs and metrics. */
   readonly label: string
+  /** Identifies it, also after a reload. */
+  readonly id: string
   /** The addresses of the service. */
   readonly pool: Pool
   /** Whether headers are changed on the way, which few routes do. */
@@ -57,6 +59,7 @@ export class Route {
     this.ownAnswer = this.#ownAnswerOf(settings)
     this.label = `${settings.host.join()}${path}`.slice(0, maxLabel)
     this.pool = new Pool(settings, upstreams)
+    this.id = this.pool.id
     this.#budget = new RetryBudget(settings.retryBudget)
     this.throttle = settings.throttle && new Throttle(settings.throttle)
     // a service behind https is likely to be somebody else's, and known by its own name only

@@ -7,6 +7,7 @@ import { Closing } from '../lifecycle/closing.ts'
 import { askForBody } from '../proxy/answers/body.ts'
 import { GatewayServer } from '../server.ts'
 import type { HttpStats } from '../telemetry/http-stats.ts'
+import { reportServer } from '../telemetry/server-reports.ts'
 import { Telemetry } from '../telemetry/telemetry.ts'
 import { ServerTls } from '../tls/server-tls.ts'
 import { version } from '../version.ts'
@@ -106,9 +107,11 @@ export async function openDecisionServer(options: DecisionServerOptions): Promis
   const shared = { limiter, peers, onRefused, settings: () => live.settings }
   const grpc = settings.grpc && createGrpcServer({ ...shared, tls: grpcTls, isReady: isReadyNow })
   const spoe = settings.spoe && new SpoeServer(shared)
+  const connections = (): number => gatewayServer?.connections ?? 0
+  reportServer(limiter, { callerSide: () => telemetry.callerSide({ connections }) })
   return {
     ...{ settings, app, grpc, spoe },
-    httpStats: () => telemetry.figures({ connections: () => gatewayServer?.connections ?? 0, upstreams: () => [] }),
+    httpStats: () => telemetry.figures({ connections, upstreams: () => [] }),
     reopenLogs: () => telemetry.reopen(),
     close: async () => {
       const { timeoutMs } = live.settings.shutdown

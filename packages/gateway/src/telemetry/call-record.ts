@@ -71,6 +71,8 @@ export class CallRecord {
   /** Time in the queue for a connection to a service. */
   slotMs = 0
   sentAt = 0
+  /** When the last try began. */
+  triedAt = 0
   firstByteAt = 0
   upstreamEndedAt = 0
   endedAt = 0
@@ -122,6 +124,11 @@ export class CallRecord {
     return this.firstByteAt === 0 ? undefined : this.firstByteAt - this.sentAt
   }
 
+  /** From the last try on, until the service began its answer; undefined if it did not. */
+  get answerMs(): number | undefined {
+    return this.firstByteAt === 0 ? undefined : this.firstByteAt - this.triedAt
+  }
+
   /** An answer was written to the socket itself, past the response. */
   answered(status: number): void {
     if (this.#status === 0 && !this.response.headersSent) this.#status = status
@@ -135,7 +142,9 @@ export class CallRecord {
   /** The call is sent to a service, perhaps not for the first time. */
   sent(upstream: Upstream, now: number): void {
     this.slotMs += now - this.#queuedAt
+    if (this.tries > 0) this.#countRetry(upstream, now)
     this.upstream = upstream
+    this.triedAt = now
     this.tries++
     this.sentAt ||= now
     this.trace?.tryBegan(upstream, now)
@@ -166,6 +175,13 @@ export class CallRecord {
     if (this.#isBroken) this.end = 'broken'
     else if (this.#status === 0 && !isWhole(this.response)) this.end = 'aborted'
     if (this.observer !== undefined) this.#settle(this.observer)
+  }
+
+  /** The last try has failed, and another one is made. */
+  #countRetry(next: Upstream, now: number): void {
+    if (this.route === undefined) return
+    this.upstream?.traffic.addFailedTry(this.route.id, now)
+    next.traffic.addRetry(this.route.id, now)
   }
 
   /** Before the call is logged, so that the log has its costs. */

@@ -28,14 +28,18 @@ export interface UpstreamStats {
   readonly states: Readonly<Record<UpstreamState, number>>
 }
 
-/** HTTP traffic of a gateway since its start, as plain values. */
-export interface HttpStats {
-  readonly traffic: readonly TrafficStats[]
-  readonly upstreams: readonly UpstreamStats[]
+/** What a process has to do with callers. */
+export interface CallerSide {
   /** Calls and connections that were turned away without a rule, by the reason. */
   readonly rejected: Readonly<Record<string, number>>
   readonly inProgress: number
   readonly connections: number
+}
+
+/** HTTP traffic of a gateway since its start, as plain values. */
+export interface HttpStats extends CallerSide {
+  readonly traffic: readonly TrafficStats[]
+  readonly upstreams: readonly UpstreamStats[]
   readonly droppedLines: number
   readonly exportedSpans: number
   readonly droppedSpans: number

@@ -5,7 +5,13 @@ import type { AccessLogSettings } from '../settings/access-log-settings.ts'
 import type { TracingSettings } from '../settings/tracing-settings.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import { CallRecord, recordOf } from './call-record.ts'
-import { type HttpStats, mergeHttpStats, type UpstreamState, type UpstreamStats } from './http-stats.ts'
+import {
+  type CallerSide,
+  type HttpStats,
+  mergeHttpStats,
+  type UpstreamState,
+  type UpstreamStats,
+} from './http-stats.ts'
 import { AccessLog, type AccessLogOptions } from './logging/access-log.ts'
 import { createRequestId, isRequestId } from './request-ids.ts'
 import { Tracing } from './tracing/tracing.ts'
@@ -118,6 +124,15 @@ export class Telemetry {
     return mergeHttpStats([figures])
   }
 
+  /** What the admin API reports of this process once a second. */
+  callerSide({ connections }: Pick<TelemetrySources, 'connections'>): CallerSide {
+    return {
+      connections: connections(),
+      inProgress: this.#inProgress,
+      rejected: Object.fromEntries(this.#rejected),
+    }
+  }
+
   /** Goes on with a new file for the access log, if the present one was renamed. */
   async reopen(): Promise<void> {
     await this.#log?.reopen()
@@ -149,6 +164,7 @@ export class Telemetry {
   #finish(record: CallRecord): void {
     record.finish(performance.now())
     this.#counts.add(record)
+    if (record.route !== undefined) record.upstream?.traffic.add(record.route.id, record)
     if (record.route === undefined && verdictOf(record.request) === undefined) {
       const reason = reasons[record.status]
       if (reason !== undefined) this.reject(reason)

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { routeIdOf } from '../settings/routes/route-id.ts'
 import type { RouteSettings } from '../settings/routes/route-settings.ts'
 import { parseUnixAddress } from '../settings/upstreams/address-settings.ts'
 import type { Affinity } from './balancing/affinity.ts'
@@ -8,7 +9,7 @@ import { hashOf, rendezvous } from './balancing/rendezvous.ts'
 import { rampedShare } from './balancing/slow-start.ts'
 import { tagOf } from './balancing/sticky-cookie.ts'
 import type { Endpoint } from './endpoints.ts'
-import type { AddressReport, RouteReport } from './reports.ts'
+import type { AddressReport, RouteReport, RouteTrouble } from './reports.ts'
 import type { Upstream, UpstreamPlace } from './upstream.ts'
 import type { Upstreams } from './upstreams.ts'
 
@@ -37,12 +38,15 @@ class Member implements Choice {
 
 /** The addresses of one route as they are at this moment, and which of them is next. */
 export class Pool {
+  /** Identifies its route, also after a reload. */
+  readonly id: string
   readonly #settings: RouteSettings
   readonly #upstreams: Upstreams
   readonly #unfollow: (() => void)[] = []
   #members: readonly Member[] = []
 
   constructor(settings: RouteSettings, upstreams: Upstreams) {
+    this.id = routeIdOf(settings)
     this.#settings = settings
     this.#upstreams = upstreams
     // before the route is in use: a file that cannot be used keeps the whole document out
@@ -108,13 +112,26 @@ export class Pool {
 
   /** How the addresses are doing. */
   report(now: number): RouteReport {
-    const { host, path, to } = this.#settings
+    const { host, path, method, header, to } = this.#settings
     const names = [...new Set(to.map(nameIn))].filter(name => name !== undefined)
     const troubles = names.flatMap(name => {
       const trouble = this.#upstreams.names.classifyError(name)
       return trouble === undefined ? [] : [`${name}: ${trouble}`]
     })
-    return { host, path, addresses: this.#addresses(now), troubles }
+    return {
+      ...{ id: this.id, host, path, method, headers: Object.keys(header) },
+      ...{ addresses: this.#addresses(now), troubles },
+    }
+  }
+
+  /** How many of its addresses get no calls at this moment; undefined if all do. */
+  trouble(now: number): RouteTrouble | undefined {
+    let unhealthy = 0
+    for (const { upstream } of this.#members) if (upstream.health.isResting(now)) unhealthy++
+    if (unhealthy === 0) return undefined
+    const { host, path } = this.#settings
+    const more = host.length > 1 ? '…' : ''
+    return { id: this.id, route: `${host[0] ?? ''}${more}${path}`, unhealthy, of: this.#members.length }
   }
 
   #addresses(now: number): AddressReport[] {
@@ -128,6 +145,7 @@ export class Pool {
         share,
         underWay: slots.inUse,
         waiting: slots.waiting,
+        connections: upstream.clients.size,
       }
     })
   }

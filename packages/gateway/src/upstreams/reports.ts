@@ -1,8 +1,9 @@
-import type { Limiter } from 'diana-limiter'
+import type { AddressTrafficStats } from './address-traffic.ts'
 import type { HealthState } from './health/health.ts'
 
-/** How one address of a route is doing. */
-export interface AddressReport extends HealthState {
+/** How one address of a route is doing; one that the route has no more is draining until its last call has ended. */
+export interface AddressReport extends Omit<HealthState, 'state'> {
+  readonly state: HealthState['state'] | 'draining'
   readonly address: string
   readonly weight: number
   /** Its weight at this moment, while it starts slowly. */
@@ -10,32 +11,42 @@ export interface AddressReport extends HealthState {
   /** Calls that it serves, and calls that wait for a connection to it. */
   readonly underWay: number
   readonly waiting: number
+  /** Connections to it that are open; routes with the same settings share them. */
+  readonly connections: number
 }
 
 /** How the addresses of one route are doing. */
 export interface RouteReport {
+  /** Identifies the route, also after a reload. */
+  readonly id: string
   readonly host: readonly string[]
   readonly path: string
+  /** The methods that it takes; none is every method. */
+  readonly method: readonly string[]
+  /** The names of headers that it asks for; their values may be secrets. */
+  readonly headers: readonly string[]
   readonly addresses: readonly AddressReport[]
   /** Names whose last lookup failed, with the reason. */
   readonly troubles: readonly string[]
 }
 
-type Reporter = () => readonly RouteReport[]
-
-const reporters = new WeakMap<Limiter, Reporter>()
-
-/** Lets the admin API find the gateway that a limiter works for. */
-export function reportUpstreams(limiter: Limiter, reporter: Reporter): void {
-  reporters.set(limiter, reporter)
+/** A route of which some addresses get no calls. */
+export interface RouteTrouble {
+  readonly id: string
+  /** Its host and path. */
+  readonly route: string
+  readonly unhealthy: number
+  readonly of: number
 }
 
-/** How the addresses of all routes are doing; none if the limiter works for no gateway. */
-export function readUpstreams(limiter: Limiter): readonly RouteReport[] {
-  return reporters.get(limiter)?.() ?? []
+/** What became of the calls of one route at one address, since the start of a process. */
+export interface TrafficSample extends AddressTrafficStats {
+  readonly route: string
+  readonly address: string
 }
 
-const byGravity: readonly HealthState['state'][] = ['healthy', 'resting', 'unhealthy']
+// an address that drains may be in use again, with other settings
+const byGravity: readonly AddressReport['state'][] = ['draining', 'healthy', 'resting', 'unhealthy']
 
 /** The reports of several workers as one: their calls together, and of each address the worst that a worker knows. */
 export function mergeReports(reports: readonly (readonly RouteReport[])[]): RouteReport[] {
@@ -55,15 +66,25 @@ export function mergeReports(reports: readonly (readonly RouteReport[])[]): Rout
 }
 
 function isSameRoute(one: RouteReport | undefined, other: RouteReport): one is RouteReport {
-  return one?.path === other.path && one.host.join() === other.host.join()
+  return one?.id === other.id
 }
 
 function mergeAddress(one: AddressReport, other: AddressReport): AddressReport {
   const worse = byGravity.indexOf(other.state) > byGravity.indexOf(one.state) ? other : one
   return {
     ...worse,
-    share: Math.min(one.share, other.share),
+    share: one.state === 'draining' || other.state === 'draining' ? worse.share : Math.min(one.share, other.share),
     underWay: one.underWay + other.underWay,
     waiting: one.waiting + other.waiting,
+    connections: one.connections + other.connections,
   }
+}
+
+/** The troubles that several workers know, each route once with the most addresses that one of them finds unhealthy. */
+export function mergeTroubles(troubles: readonly RouteTrouble[]): RouteTrouble[] {
+  const worst = new Map<string, RouteTrouble>()
+  for (const one of troubles) {
+    if (one.unhealthy > (worst.get(one.id)?.unhealthy ?? 0)) worst.set(one.id, one)
+  }
+  return [...worst.values()]
 }

@@ -2,6 +2,7 @@ import { isIP, type LookupFunction } from 'node:net'
 import type { RouteSettings } from '../settings/routes/route-settings.ts'
 import { parseUnixAddress } from '../settings/upstreams/address-settings.ts'
 import type { ServiceTls } from '../tls/service-tls.ts'
+import { AddressTraffic } from './address-traffic.ts'
 import { Clients } from './clients.ts'
 import { type Endpoint, endpointName, lookupFor } from './endpoints.ts'
 import { Health } from './health/health.ts'
@@ -42,6 +43,8 @@ export class Upstream {
   readonly clients: Clients
   readonly slots: Slots
   readonly health: Health
+  /** What became of calls here, by route. */
+  readonly traffic: AddressTraffic = new AddressTraffic()
   readonly #checks: HealthChecks | undefined
   #isRetired = false
 

@@ -70,4 +70,35 @@ describe('addresses of services', () => {
     expect(back[0]!.upstreams[0]).not.toBe(one)
     await upstreams.close()
   })
+
+  test('an address that a reload took out of its route is reported as draining until its last call has ended', async () => {
+    const upstreams = new Upstreams()
+    const before = poolsOf(upstreams, { path: '/a', to: ['http://10.0.0.1', 'http://10.0.0.2'] })
+    upstreams.use(before, 0)
+    const gone = before[0]!.upstreams[1]!
+    const call = { onSlot() {}, onNoSlot() {}, stalledMs: () => 0, evict() {} }
+    gone.slots.take(call)
+    gone.traffic.addRetry(before[0]!.id, 5)
+    upstreams.use(poolsOf(upstreams, { path: '/a', to: 'http://10.0.0.1' }, { to: 'http://10.0.0.1' }), 10)
+    const states = () => upstreams.report(20).map(({ addresses }) => addresses.map(({ state }) => state))
+    expect(states()).toEqual([['healthy', 'draining'], ['healthy']])
+    gone.slots.release(call)
+    expect(states()).toEqual([['healthy'], ['healthy']])
+    await upstreams.close()
+  })
+
+  test('routes of which addresses get no calls are reported, and samples are those of calls lately', async () => {
+    const upstreams = new Upstreams()
+    const to = ['http://10.0.0.1', 'http://10.0.0.2']
+    const pools = poolsOf(upstreams, { host: 'a.test', path: '/a', to, health: { failures: 1 } }, { to })
+    upstreams.use(pools, 0)
+    expect(upstreams.troubles(0)).toEqual([])
+    pools[0]!.upstreams[0]!.health.fail(0, 'status 503')
+    const { id } = pools[0]!
+    expect(upstreams.troubles(1)).toEqual([{ id, route: 'a.test/a', unhealthy: 1, of: 2 }])
+    pools[0]!.upstreams[1]!.traffic.addFailedTry(id, 5)
+    expect(upstreams.traffic(10)).toMatchObject([{ route: id, address: to[1], calls: 1, errors: 1, ageMs: 5 }])
+    expect(upstreams.traffic(400_000)).toEqual([])
+    await upstreams.close()
+  })
 })

@@ -4,7 +4,7 @@ import { ServiceTls } from '../tls/service-tls.ts'
 import { endpointName } from './endpoints.ts'
 import type { HealthState } from './health/health.ts'
 import { type Lookup, Names } from './names.ts'
-import type { RouteReport } from './reports.ts'
+import type { AddressReport, RouteReport, RouteTrouble, TrafficSample } from './reports.ts'
 import { Upstream, type UpstreamOptions, type UpstreamPlace } from './upstream.ts'
 
 export interface UpstreamsParts {
@@ -19,8 +19,14 @@ export interface UpstreamUser {
   readonly upstreams: readonly Upstream[]
   start(since: number | undefined): void
   stop(): void
+  readonly id: string
   report(now: number): RouteReport
+  trouble(now: number): RouteTrouble | undefined
 }
+
+const mostTroubles = 20
+const mostSamples = 200
+const recentMs = 300_000
 
 /** All addresses in use. They live on when routes change, with their connections and what is known of them. */
 export class Upstreams {
@@ -91,7 +97,32 @@ export class Upstreams {
   }
 
   report(now: number): RouteReport[] {
-    return this.#pools.map(pool => pool.report(now))
+    const reports = this.#pools.map(pool => pool.report(now))
+    this.#forgetDrained()
+    if (this.#draining.size === 0) return reports
+    return reports.map(report => {
+      const draining = [...this.#draining].filter(({ traffic }) => traffic.has(report.id))
+      return { ...report, addresses: [...report.addresses, ...draining.map(drainingReport)] }
+    })
+  }
+
+  /** The first routes of which addresses get no calls at this moment. */
+  troubles(now: number): RouteTrouble[] {
+    const troubles: RouteTrouble[] = []
+    for (const pool of this.#pools) {
+      const trouble = pool.trouble(now)
+      if (trouble !== undefined) troubles.push(trouble)
+      if (troubles.length >= mostTroubles) break
+    }
+    return troubles
+  }
+
+  /** What became of calls since the start, of the busiest routes and addresses that had a call lately. */
+  traffic(now: number): TrafficSample[] {
+    const samples = this.all.flatMap(({ name, traffic }) =>
+      traffic.stats(now, now - recentMs).map(([route, stats]) => ({ route, address: name, ...stats })),
+    )
+    return samples.sort((one, other) => other.calls - one.calls).slice(0, mostSamples)
   }
 
   #forgetDrained(): void {
@@ -101,5 +132,12 @@ export class Upstreams {
   async close(): Promise<void> {
     for (const pool of this.#pools) pool.stop()
     await Promise.all([...this.#known.values()].map(upstream => upstream.close()))
+  }
+}
+
+function drainingReport({ name, slots, clients }: Upstream): AddressReport {
+  return {
+    ...{ address: name, state: 'draining', weight: 0, share: 0 },
+    ...{ underWay: slots.inUse, waiting: slots.waiting, connections: clients.size },
   }
 }

@@ -18,6 +18,7 @@ export type { HistoryRange, RangeQuery, RangeSeries } from '../stats/history/rea
 export { type RuleSecond, type SecondStats, type Series, StatsHistory } from '../stats/history/stats-history.ts'
 export { maskCaller } from '../stats/mask.ts'
 export type { Observer, RefusedCaller } from '../stats/observer.ts'
+export { type Estimate, mergeEstimates } from '../stats/overload-stats.ts'
 export type { RecordedCall } from '../stats/recorder.ts'
 export type { RefusedCall } from '../stats/refusals.ts'
 export { mergeStats, type RuleStats, type Stats } from '../stats/stats.ts'

@@ -1,6 +1,8 @@
 import type { Estimate } from '../algorithms/adaptive/estimator.ts'
 import type { OverloadStatus } from '../overload/overload-guard.ts'
 
+export type { Estimate } from '../algorithms/adaptive/estimator.ts'
+
 /**
  * What several processes have found of one service: each sees its part of the calls, so limits, calls and answers are added up;
  * times are averages by the answers per second.

@@ -45,7 +45,11 @@ const explanation = z.looseObject({
     .describe('Where a limit that depends on the caller comes from: plan pro, override until …, default.'),
   burst: z.number().optional(),
   decisions: z.array(decision),
-  estimate: estimate.optional().describe('What an adaptive rule has found for this key, in the process that answers.'),
+  estimate: estimate
+    .optional()
+    .describe(
+      'What an adaptive rule has found for this key: the sum of all processes of this gateway, times the average.',
+    ),
   credit: z.int().min(0).optional().describe('Permits that the caller has beside the limit, if the rule has `credit`.'),
   leased: z.int().min(1).optional().describe('Permits of this key that the processes of this gateway hold in advance.'),
 })
@@ -83,14 +87,18 @@ export const explainOperations: readonly Operation[] = [
       const { asked, text } =
         'caller' in body ? await lastCallOf(body.caller, limiter, processes) : writtenCall(body, limiter)
       const [rules, verdict] = [await limiter.explain(asked), await limiter.peek(asked)]
-      const leased = await processes.leasedFor(asked)
+      const [leased, estimates] = [await processes.leasedFor(asked), await processes.estimatesFor(asked)]
       // no rule is asked about a caller who is denied
       const misses = verdict.reason === 'denied' ? [] : adminOf(limiter).explainMisses(asked).slice(0, MOST_MISSES)
       const { method, path, query, ip, host, headers } = asked
       return {
         call: { method, path, query, ip, host, headers },
         caller: rules.caller,
-        rules: rules.map(rule => (leased.has(rule.rule) ? { ...rule, leased: leased.get(rule.rule) } : rule)),
+        rules: rules.map(rule => ({
+          ...rule,
+          ...(leased.has(rule.rule) && { leased: leased.get(rule.rule) }),
+          ...(estimates.has(rule.rule) && { estimate: estimates.get(rule.rule) }),
+        })),
         misses,
         allowed: verdict.allowed,
         refusedBy: verdict.rule,

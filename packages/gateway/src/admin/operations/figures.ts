@@ -64,6 +64,11 @@ export const statusShape: z.ZodObject = z.object({
     .optional()
     .describe('Each worker by itself; left out if one process decides all calls.'),
   fleetHistory: z.boolean().describe('Whether /history knows the whole fleet.'),
+  troubledRoutes: z
+    .array(z.object({ id: z.string(), route: z.string(), unhealthy: count, of: count }))
+    .describe(
+      'Routes of which addresses get no calls at this moment, because calls or health checks failed; at most 20 of a process.',
+    ),
   overload: overloadShape.optional().describe('Left out unless the rule file has `overload`.'),
 })
 

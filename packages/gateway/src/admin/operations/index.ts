@@ -7,6 +7,7 @@ import { figureOperations } from './figures.ts'
 import { historyOperations } from './history.ts'
 import type { Operation } from './operation.ts'
 import { overrideOperations } from './overrides.ts'
+import { processOperations } from './processes.ts'
 import { refusalOperations } from './refusals.ts'
 import { replayOperations } from './replay.ts'
 import { ruleOperations } from './rules.ts'
@@ -32,4 +33,5 @@ export const operations: readonly Operation[] = [
   ...replayOperations,
   ...trialOperations,
   ...upstreamOperations,
+  ...processOperations,
 ]

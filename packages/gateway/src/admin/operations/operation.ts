@@ -40,6 +40,8 @@ export interface Operation {
   readonly answer: z.ZodType
   /** Who may ask; left out, viewers may if it is a GET. */
   readonly role?: Role | undefined
+  /** Whether this gateway can answer it at all; left out, it can. What is not offered is not in the OpenAPI document. */
+  isOffered?(context: AdminContext): boolean
   /** The statuses of its own refusals, and when each is given. */
   readonly refusals?: Readonly<Record<number, string>> | undefined
   run(request: AdminRequest<unknown, unknown>, context: AdminContext): unknown
@@ -54,6 +56,7 @@ export function operation<Query extends z.ZodObject, Body extends z.ZodType>(one
   readonly body?: Body
   readonly answer: z.ZodType
   readonly role?: Role
+  isOffered?(context: AdminContext): boolean
   readonly refusals?: Operation['refusals']
   run(request: AdminRequest<z.output<Query>, z.output<Body>>, context: AdminContext): unknown
 }): Operation {

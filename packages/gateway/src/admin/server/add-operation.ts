@@ -26,6 +26,9 @@ export function addOperation(
     url,
     handler: async (request, reply) => {
       const { params, query, body } = request
+      if (one.isOffered?.(context) === false) {
+        throw new Refusal(404, `This server cannot answer that: ${one.refusals?.[404] ?? 'it does not know'}.`)
+      }
       const identity = identityIn(request)
       const { role, who, via } = identity
       const by = { from: addressOf(request.raw), who, via, role }

@@ -350,6 +350,8 @@ describe('the OpenAPI document', () => {
       ['GET', '/figures?seconds=5', '/figures'],
       ['GET', '/callers'],
       ['GET', '/trials'],
+      ['GET', '/upstreams'],
+      ['GET', '/processes'],
       ['GET', '/blocks'],
       ['POST', '/reset', '/reset', { rule: 'each', key: 'ann' }],
       ['POST', '/blocks', '/blocks', { rule: 'each', key: 'ann', for: '1m' }],
@@ -382,6 +384,19 @@ describe('the OpenAPI document', () => {
   })
 })
 
+describe('what a server cannot know', () => {
+  it('an admin API without a gateway offers no services, and reports its process without callers', async () => {
+    const { paths } = (await get('/openapi.json')).body
+    expect([paths['/api/v1/services'], paths['/api/v1/processes']]).toEqual([undefined, expect.anything()])
+    expect(await get('/services')).toMatchObject({ status: 404, body: { detail: expect.stringContaining('services') } })
+    await expect.poll(async () => (await get('/processes')).body.processes).toHaveLength(1)
+    const [process] = (await get('/processes')).body.processes
+    expect(process.load.rssBytes).toBeGreaterThan(0)
+    expect(process.load.heapLimitBytes).toBeGreaterThan(process.load.heapUsedBytes)
+    expect(process.callers).toBeUndefined()
+  })
+})
+
 describe('any request to the admin API', () => {
   it('any request to the admin API gets an answer that is not a 500', async () => {
     const paths = [
@@ -401,6 +416,8 @@ describe('any request to the admin API', () => {
       '/none',
       '/openapi.json',
       '/schema',
+      '/services',
+      '/processes',
     ]
     const text = fc.oneof(
       fc.string({ unit: 'binary' }),

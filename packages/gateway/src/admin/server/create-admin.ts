@@ -5,6 +5,7 @@ import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, ty
 import { Registry } from 'prom-client'
 import type { HttpStats } from '../../telemetry/http-stats.ts'
 import { registerHttpMetrics } from '../../telemetry/register-http-metrics.ts'
+import { mergeTroubles } from '../../upstreams/reports.ts'
 import { version } from '../../version.ts'
 import type { Identity } from '../identity/identity.ts'
 import { IssuerKeys, loaderOf } from '../identity/issuer-keys.ts'
@@ -15,6 +16,7 @@ import { operations } from '../operations/index.ts'
 import type { AdminContext } from '../operations/operation.ts'
 import { type Processes, watchLimiter } from '../processes.ts'
 import { Refusal } from '../refusal.ts'
+import type { ProcessReport } from '../services/process-report.ts'
 import { AdminState } from '../state/admin-state.ts'
 import { stream } from '../stream.ts'
 import { addOperation } from './add-operation.ts'
@@ -72,7 +74,7 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   assertSafe(host, options)
   const processes = options.processes ?? watchLimiter(limiter)
   const startedAt = Date.now()
-  const statusOf = (stats: Stats | undefined, states: readonly ProcessState[]) => {
+  const statusOf = (stats: Stats | undefined, states: readonly ProcessState[], reports: readonly ProcessReport[]) => {
     const { rules: _, overload: own, ...mine } = limiter.status()
     // this process may decide no calls: workers do
     const { store, ...rest } = { ...mine, ...mergeStates(states) }
@@ -87,6 +89,7 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
       ...{ version, startedAt, uptimeMs, demo, processes: processes.count, ...rest, store: told, ...overload },
       fleetHistory: adminOf(limiter).fleetHistory !== undefined,
       ...(workers.length > 0 && { workers }),
+      troubledRoutes: mergeTroubles(reports.flatMap(({ services }) => services?.troubles ?? [])),
     }
   }
   const live = new Live(processes, limiter, statusOf)
@@ -170,7 +173,12 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   app.route({ method, url: '/readyz', handler: reportReadiness })
   app.options('/', reportReadiness)
   app.get('/metrics', async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()))
-  app.get('/api/v1/openapi.json', async () => openApiOf(operations, version))
+  app.get('/api/v1/openapi.json', async () => {
+    return openApiOf(
+      operations.filter(one => one.isOffered?.(context) ?? true),
+      version,
+    )
+  })
   app.get('/api/v1/live', { exposeHeadRoute: false }, (request, reply) =>
     stream(reply, live, identities.get(request)?.endsAt),
   )

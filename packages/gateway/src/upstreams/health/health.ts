@@ -10,6 +10,8 @@ export interface HealthOptions {
 /** How an address is doing: healthy, left alone after failed calls, or found unhealthy by checks. */
 export interface HealthState {
   readonly state: 'healthy' | 'resting' | 'unhealthy'
+  /** How long it has been in this state; left out if it has been since the start. */
+  readonly forMs?: number | undefined
   /** How long the rest still takes. */
   readonly restMs?: number | undefined
   /** What the last failure was. */
@@ -28,7 +30,9 @@ export class Health {
   #failures = 0
   #rests = 0
   #restsUntil = 0
+  #restingSince = 0
   #isUnhealthy = false
+  #unhealthySince = 0
   #checksAgainst = 0
   #why: string | undefined
   #healthySince: number
@@ -52,8 +56,12 @@ export class Health {
 
   state(now: number): HealthState {
     const why = this.#why
-    if (this.#isUnhealthy) return { state: 'unhealthy', why }
-    return now < this.#restsUntil ? { state: 'resting', restMs: this.#restsUntil - now, why } : { state: 'healthy' }
+    if (this.#isUnhealthy) return { state: 'unhealthy', forMs: now - this.#unhealthySince, why }
+    if (now < this.#restsUntil) {
+      return { state: 'resting', forMs: now - this.#restingSince, restMs: this.#restsUntil - now, why }
+    }
+    const since = this.#rests > 0 ? this.#restsUntil : this.#healthySince
+    return Number.isFinite(since) ? { state: 'healthy', forMs: Math.max(0, now - since) } : { state: 'healthy' }
   }
 
   /** A call is sent: where it is the one that tries, the others stay away until it is known how it ended. */
@@ -76,6 +84,7 @@ export class Health {
     if (this.#rests === 0 && this.#failures < this.#options.failures) return
     this.#restsUntil = now + this.#options.restMs * 2 ** Math.min(this.#rests, mostDoublings)
     this.#rests++
+    if (this.#rests === 1) this.#restingSince = now
     if (this.#rests === 1) this.onChange(this.state(now))
   }
 
@@ -88,7 +97,8 @@ export class Health {
     if (this.#checksAgainst < (this.#isUnhealthy ? healthy : unhealthy)) return
     this.#checksAgainst = 0
     this.#isUnhealthy = !this.#isUnhealthy
-    if (!this.#isUnhealthy) this.#healthySince = now
+    if (this.#isUnhealthy) this.#unhealthySince = now
+    else this.#healthySince = now
     this.onChange(this.state(now))
   }
 }
