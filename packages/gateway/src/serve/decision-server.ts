@@ -108,7 +108,8 @@ export async function openDecisionServer(options: DecisionServerOptions): Promis
   const spoe = settings.spoe && new SpoeServer(shared)
   return {
     ...{ settings, app, grpc, spoe },
-    httpStats: () => telemetry.figures({ connections: () => gatewayServer?.connections ?? 0, upstreams: () => [] }),
+    httpStats: () =>
+      telemetry.figures({ connections: () => gatewayServer?.connections ?? 0, upstreams: () => [], routes: () => [] }),
     reopenLogs: () => telemetry.reopen(),
     close: async () => {
       const { timeoutMs } = live.settings.shutdown

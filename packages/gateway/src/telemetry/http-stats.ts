@@ -8,6 +8,8 @@ export interface TrafficStats {
   /** By method and class of the status: `GET 2xx`. */
   readonly calls: Readonly<Record<string, number>>
   readonly retries: number
+  /** Calls that the gateway answered with a 5xx of its own, by the reason. */
+  readonly errors: Readonly<Record<string, number>>
   readonly bytesIn: number
   readonly bytesOut: number
   readonly duration: HistogramStats
@@ -28,10 +30,19 @@ export interface UpstreamStats {
   readonly states: Readonly<Record<UpstreamState, number>>
 }
 
+/** The addresses of one route, at this moment. */
+export interface RouteStats {
+  readonly route: string
+  /** How many of them are in which state. */
+  readonly states: Readonly<Record<HealthState['state'], number>>
+}
+
 /** HTTP traffic of a gateway since its start, as plain values. */
 export interface HttpStats {
   readonly traffic: readonly TrafficStats[]
   readonly upstreams: readonly UpstreamStats[]
+  /** Routes to services; those that the gateway answers itself are not in it. */
+  readonly routes: readonly RouteStats[]
   /** Calls and connections that were turned away without a rule, by the reason. */
   readonly rejected: Readonly<Record<string, number>>
   readonly inProgress: number
@@ -53,6 +64,10 @@ export function mergeHttpStats(all: readonly HttpStats[]): HttpStats {
       all.flatMap(one => one.upstreams.map(upstream => ({ route: '', ...upstream }))),
       mergeUpstreams,
     ),
+    routes: mergeBy(
+      all.flatMap(one => one.routes.map(route => ({ upstream: '', ...route }))),
+      (one, other) => ({ ...one, states: addCounts(one.states, other.states) as RouteStats['states'] }),
+    ).map(({ route, states }) => ({ route, states })),
     rejected: all.reduce((counts, one) => addCounts(counts, one.rejected), {}),
     inProgress: sum(one => one.inProgress),
     connections: sum(one => one.connections),
@@ -80,6 +95,7 @@ function mergeTraffic(one: TrafficStats, other: TrafficStats): TrafficStats {
     ...one,
     calls: addCounts(one.calls, other.calls),
     retries: one.retries + other.retries,
+    errors: addCounts(one.errors, other.errors),
     bytesIn: one.bytesIn + other.bytesIn,
     bytesOut: one.bytesOut + other.bytesOut,
     duration: mergeHistograms(one.duration, other.duration),

@@ -17,6 +17,7 @@ import { type AdminContext, type Operation, type Role, roleOf } from '../operati
 import { type Processes, watchLimiter } from '../processes.ts'
 import { Refusal } from '../refusal.ts'
 import { stream } from '../stream.ts'
+import { registerAdminMetrics } from './admin-metrics.ts'
 import { compressAnswers, takesGzip } from './compress.ts'
 import { Connections } from './connections.ts'
 import { createGuard, type GuardOptions, isLoopback } from './guard.ts'
@@ -92,7 +93,9 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
     versions: new EarlierVersions(),
   }
   const registry = new Registry()
-  registerMetrics({ stats: () => processes.figures(), status: () => limiter.status() }, registry)
+  // this process may decide no calls: then keys and the store are as its workers have just reported them
+  const status = () => ({ ...limiter.status(), ...mergeStates(processes.states()) })
+  registerMetrics({ stats: () => processes.figures(), status }, registry)
   if (options.httpStats) registerHttpMetrics(options.httpStats, registry)
 
   const app = fastify({
@@ -105,6 +108,7 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   // what a page elsewhere could send without asking first
   app.removeContentTypeParser('text/plain')
   const guesses = await createGuesses()
+  registerAdminMetrics(() => guesses.counts(), registry)
   app.addHook('onClose', async () => {
     live.close()
     processes.close()
