@@ -2,6 +2,7 @@
 // Draws docs/images/algorithms.svg: the same bursty traffic through every algorithm. Run `npm run build` first.
 import { writeFileSync } from 'node:fs'
 import { createLimiter } from '../packages/limiter/dist/index.js'
+import { drawing } from '../scripts/drawing.mjs'
 
 const SECONDS = 8
 const BIN_MS = 100
@@ -52,7 +53,7 @@ const PANEL = 92
 const LEFT = 16
 const BAR = (WIDTH - 2 * LEFT) / ((SECONDS * 1000) / BIN_MS)
 const HEIGHT_OF_CALL = 1.8
-const COLORS = { passed: '#2a9d63', held: '#3b7dd8', refused: '#d9534f' }
+const COLORS = { passed: 'green', held: 'blue', refused: 'red' }
 
 function panel({ title, bins }, index) {
   const top = 34 + index * PANEL
@@ -60,22 +61,22 @@ function panel({ title, bins }, index) {
   const count = kind => bins.reduce((sum, bin) => sum + bin[kind], 0)
   const bars = bins.flatMap((bin, i) => {
     let y = floor
-    return Object.entries(COLORS).flatMap(([kind, colour]) => {
+    return Object.entries(COLORS).flatMap(([kind, color]) => {
       const height = bin[kind] * HEIGHT_OF_CALL
       y -= height
       if (height === 0) return []
       const x = (LEFT + i * BAR).toFixed(1)
-      return `<rect x="${x}" y="${y.toFixed(1)}" width="${(BAR - 1).toFixed(1)}" height="${height.toFixed(1)}" fill="${colour}"/>`
+      return `<rect x="${x}" y="${y.toFixed(1)}" width="${(BAR - 1).toFixed(1)}" height="${height.toFixed(1)}" class="${color}"/>`
     })
   })
   const ticks = Array.from({ length: SECONDS + 1 }, (_, second) => {
     const x = LEFT + ((second * 1000) / BIN_MS) * BAR
-    return `<text x="${x.toFixed(1)}" y="${floor + 13}" class="tick">${second} s</text>`
+    return `<text x="${x.toFixed(1)}" y="${floor + 13}" class="muted small" text-anchor="${second === 0 ? 'start' : second === SECONDS ? 'end' : 'middle'}">${second} s</text>`
   })
   const tally = `${count('passed')} at once, ${count('held')} delayed, ${count('refused')} refused`
   return `<g><text x="${LEFT}" y="${top + 8}" class="title">${title}</text>
-<text x="${WIDTH - LEFT}" y="${top + 8}" class="tally">${tally}</text>
-<line x1="${LEFT}" x2="${WIDTH - LEFT}" y1="${floor}" y2="${floor}" class="floor"/>
+<text x="${WIDTH - LEFT}" y="${top + 8}" class="muted small" text-anchor="end">${tally}</text>
+<line x1="${LEFT}" x2="${WIDTH - LEFT}" y1="${floor}" y2="${floor}" class="grid"/>
 ${bars.join('')}${ticks.join('')}</g>`
 }
 
@@ -83,16 +84,16 @@ const panels = await Promise.all(rules.map(async ({ title, rule }) => ({ title, 
 const legend = Object.entries({ passed: 'passed at once', held: 'delayed, then passed', refused: 'refused' })
   .map(([kind, text], i) => {
     const x = LEFT + i * 180
-    return `<rect x="${x}" y="10" width="10" height="10" fill="${COLORS[kind]}"/><text x="${x + 15}" y="19" class="tick" text-anchor="start">${text}</text>`
+    return `<rect x="${x}" y="10" width="10" height="10" class="${COLORS[kind]}"/><text x="${x + 15}" y="19" class="small">${text}</text>`
   })
   .join('')
 writeFileSync(
   new URL('images/algorithms.svg', import.meta.url),
-  `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${40 + panels.length * PANEL}" font-family="system-ui, sans-serif">
-<style>.title{font-size:12px;font-weight:600;fill:#222}.tally{font-size:11px;fill:#666;text-anchor:end}.tick{font-size:9px;fill:#777}.floor{stroke:#bbb}</style>
-<rect width="100%" height="100%" fill="#fff"/>
-${legend}
-${panels.map(panel).join('\n')}
-</svg>
-`,
+  drawing({
+    width: WIDTH,
+    height: 40 + panels.length * PANEL,
+    title: 'The same traffic through every algorithm',
+    fontSize: 12,
+    parts: [legend, ...panels.map(panel)],
+  }),
 )

@@ -204,3 +204,21 @@ describe('the configurations of proxies that ask a decision server', () => {
     expect(JSON.stringify(parse(read('envoy/envoy.yaml')))).toContain('"port_value":8083')
   })
 })
+
+describe('the configuration of Prometheus', () => {
+  interface Prometheus {
+    readonly rule_files: readonly string[]
+    readonly scrape_configs: readonly {
+      readonly job_name: string
+      readonly static_configs: readonly { readonly targets: readonly string[] }[]
+    }[]
+  }
+  const { rule_files, scrape_configs } = parse(read('prometheus/prometheus.yml')) as Prometheus
+
+  it('Prometheus loads rules that exist, and scrapes the admin port under the name that alerts look for', () => {
+    expect(rule_files.filter(name => !existsSync(join(root, 'deploy/prometheus', name)))).toEqual([])
+    expect(read('prometheus/diana-alerts.yaml')).toContain(`up{job="${scrape_configs[0]!.job_name}"}`)
+    const { admin } = settingsIn('kubernetes/diana.yaml')
+    expect(scrape_configs[0]!.static_configs[0]!.targets).toEqual([`127.0.0.1:${admin?.port}`])
+  })
+})

@@ -217,7 +217,8 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
   })
   return {
     app,
-    httpStats: () => telemetry.figures({ connections, upstreams: () => live.upstreams.all }),
+    httpStats: () =>
+      telemetry.figures({ connections, upstreams: () => live.upstreams.all, routes: () => live.routes.routes }),
     reopenLogs: () => telemetry.reopen(),
   }
 }
@@ -296,14 +297,17 @@ function answerUnreadable(error: NodeJS.ErrnoException, socket: CallerSocket, te
 
 function sendError(error: Partial<FastifyError>, request: CallRequest, reply: CallReply): void {
   // nothing of the answer has been sent
-  if (error instanceof AnswerBroken) sendProblem(reply, error.failure.status, error.failure.detail)
-  else if (error.code === 'ERR_STREAM_PREMATURE_CLOSE') {
+  if (error instanceof AnswerBroken) {
+    recordOf(request.raw)?.failed(error.failure)
+    sendProblem(reply, error.failure.status, error.failure.detail)
+  } else if (error.code === 'ERR_STREAM_PREMATURE_CLOSE') {
     // the caller left before anything of the answer was sent
     reply.raw.destroy()
     reply.hijack()
   } else if ((error.statusCode ?? 500) < 500) sendProblem(reply, error.statusCode!, error.message ?? '')
   else {
     request.log.error({ err: error }, 'the gateway failed')
+    recordOf(request.raw)?.failed({ status: 500, reason: 'internal' })
     sendProblem(reply, 500, 'The gateway failed; its log says why.')
   }
 }

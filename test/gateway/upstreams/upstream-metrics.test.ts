@@ -64,3 +64,51 @@ test('an address that no route has any more is draining in the metrics until its
   expect(await (await call).text()).toBe('served')
   await expect.poll(async () => Object.keys(await states()).join(), { timeout: 5000 }).not.toContain(old.url)
 })
+
+test('the addresses of each route by state are metrics, and routes that the gateway answers itself have none', async () => {
+  const good = await rig.serve()
+  const dead = 'http://127.0.0.1:9'
+  const health = { failures: 1, rest: '1m' }
+  const routes = [
+    { path: '/dead', to: dead, health },
+    { path: '/own', answer: { status: 204 } },
+    { to: [good.url, dead], health },
+  ]
+  const guarded = await rig.guard({ gateway: { routes } })
+  expect((await fetch(`${guarded.url}/dead`)).status).toBe(502)
+  expect(await scrape(guarded, 'diana_http_route_addresses')).toEqual({
+    'route="/dead",state="healthy"': 0,
+    'route="/dead",state="resting"': 1,
+    'route="/dead",state="unhealthy"': 0,
+    'route="/",state="healthy"': 1,
+    'route="/",state="resting"': 1,
+    'route="/",state="unhealthy"': 0,
+  })
+})
+
+test("the gateway's own errors are counted by their reason; errors of services and refusals by rules are not", async () => {
+  const failing = await rig.serve((_request, response) => response.writeHead(500).end())
+  const garbled = await rig.serveRaw(socket => socket.end('no HTTP\r\n\r\n'))
+  const silent = await rig.serve(() => {})
+  const dead = 'http://127.0.0.1:9'
+  const routes = [
+    { path: '/dead', to: dead },
+    { path: '/garbled', to: garbled },
+    { path: '/silent', to: silent.url, timeouts: { headers: '100ms' } },
+    { to: failing.url },
+  ]
+  const rules = [{ id: 'none', match: { path: '/refused' }, limit: '0/s' }]
+  const guarded = await rig.guard({ rules, gateway: { routes } })
+  const paths = ['/dead', '/dead', '/garbled', '/silent', '/failing', '/refused']
+  const statuses = await Promise.all(paths.map(async path => (await fetch(`${guarded.url}${path}`)).status))
+  expect(statuses).toEqual([502, 502, 502, 504, 500, 503])
+  const error = (path: string, to: string, reason: string): string =>
+    `route="${path}",upstream="${to}",reason="${reason}"`
+  await expect
+    .poll(() => scrape(guarded, 'diana_http_gateway_errors_total'), { timeout: 5000 })
+    .toEqual({
+      [error('/dead', dead, 'unreachable')]: 2,
+      [error('/garbled', garbled, 'unreadable')]: 1,
+      [error('/silent', silent.url, 'timeout')]: 1,
+    })
+})

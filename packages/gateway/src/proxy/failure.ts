@@ -1,5 +1,8 @@
+import type { FailureReason } from '../telemetry/call-record.ts'
+
 /** Why a call got no answer from a service. */
 export interface Failure {
+  readonly reason: FailureReason
   readonly status: 400 | 413 | 502 | 503 | 504
   readonly detail: string
   /** Whether the address is to blame, rather than the caller. */
@@ -13,12 +16,14 @@ export interface Failure {
 }
 
 const unreachable: Failure = {
+  reason: 'unreachable',
   status: 502,
   detail: 'The service cannot be reached.',
   isOfService: true,
   mayRetry: true,
 }
 const garbled: Failure = {
+  reason: 'unreadable',
   status: 502,
   detail: 'The service gave no answer that can be read.',
   isOfService: true,
@@ -29,6 +34,7 @@ const overflowing: Failure = {
   detail: 'The headers of the service are more than limits.responseHeaders allows.',
 }
 const late: Failure = {
+  reason: 'timeout',
   status: 504,
   detail: 'The service did not answer in time.',
   isOfService: true,
@@ -36,12 +42,14 @@ const late: Failure = {
 }
 /** A caller must not be able to have the address left alone. */
 const unwilling: Failure = {
+  reason: 'unwilling',
   status: 502,
   detail: 'The service does not take this call as it is.',
   isOfService: false,
   mayRetry: false,
 }
 const unsendable: Failure = {
+  reason: 'unsendable',
   status: 400,
   detail: 'This call cannot be passed on as it is.',
   isOfService: false,
@@ -49,6 +57,7 @@ const unsendable: Failure = {
 }
 /** The service has refused or failed so many calls that fewer are sent. */
 export const throttled: Failure = {
+  reason: 'overload',
   status: 503,
   detail: 'The service is in trouble and gets fewer calls for now.',
   isOfService: false,
@@ -56,6 +65,7 @@ export const throttled: Failure = {
   type: 'urn:diana:problem:overload',
 }
 const tooLarge: Failure = {
+  reason: 'too-large',
   status: 413,
   detail: 'The body of this call is too large.',
   isOfService: false,
@@ -63,6 +73,7 @@ const tooLarge: Failure = {
 }
 /** All connections to the service are in use, and so is the queue for them. */
 export const busy: Failure = {
+  reason: 'busy',
   status: 503,
   detail: 'All connections to the service are in use; try again later.',
   isOfService: false,
@@ -121,7 +132,7 @@ const byCode: Readonly<Record<string, Failure>> = {
   UND_ERR_HEADERS_OVERFLOW: overflowing,
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: garbled,
   UND_ERR_INVALID_ARG: unsendable,
-  DIANA_DEADLINE: { ...late, detail: 'The deadline of this call has passed.', isOfService: false },
+  DIANA_DEADLINE: { ...late, reason: 'deadline', detail: 'The deadline of this call has passed.', isOfService: false },
   DIANA_HTTP2_REFUSED: { ...unreachable, isUnprocessed: true },
   DIANA_HTTP2_GARBLED: garbled,
   DIANA_HTTP2_UNWILLING: unwilling,

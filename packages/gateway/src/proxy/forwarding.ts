@@ -188,6 +188,7 @@ export class Forwarding implements AttemptedCall, RelayedCall, Work {
   #answerWith(failure: Failure, error: Error): void {
     const { status, detail, isOfService, type } = failure
     const service = this.#tries.upstream.name
+    this.#record?.failed(failure)
     // the service may have done its work before the caller broke the call off
     if (!isOfService && this.#tries.wasSent) markUnknownEnd(this.#reply.raw)
     if (isOfService) this.request.log.warn({ err: error, service }, adviceOn(failure, error))

@@ -129,6 +129,7 @@ class Tunnel implements SlotUser {
       return
     }
     this.#reply.header('retry-after', '1').header('connection', 'close')
+    this.#record?.failed(busy)
     sendProblem(this.#reply, busy.status, busy.detail)
   }
 
@@ -176,6 +177,7 @@ class Tunnel implements SlotUser {
     if (failure.isOfService)
       this.#request.log.warn({ err: error, service: this.#upstream.name }, adviceOn(failure, error))
     this.#reply.header('connection', 'close')
+    this.#record?.failed(failure)
     sendProblem(this.#reply, failure.status, failure.detail)
   }
 

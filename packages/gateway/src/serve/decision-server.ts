@@ -111,7 +111,7 @@ export async function openDecisionServer(options: DecisionServerOptions): Promis
   reportServer(limiter, { callerSide: () => telemetry.callerSide({ connections }) })
   return {
     ...{ settings, app, grpc, spoe },
-    httpStats: () => telemetry.figures({ connections, upstreams: () => [] }),
+    httpStats: () => telemetry.figures({ connections, upstreams: () => [], routes: () => [] }),
     reopenLogs: () => telemetry.reopen(),
     close: async () => {
       const { timeoutMs } = live.settings.shutdown

@@ -6,6 +6,11 @@ import type { Route } from '../routes/route.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import type { CallTrace } from './tracing/call-trace.ts'
 
+/** Why the gateway answers in place of a service, as metrics name it. */
+export type FailureReason =
+  | ('unreachable' | 'unreadable' | 'timeout' | 'deadline' | 'unwilling')
+  | ('unsendable' | 'too-large' | 'busy' | 'overload' | 'internal')
+
 /** How a call ended: answered in full, left or cut before the end of its answer, or broken off by the service. */
 export type CallEnd = 'complete' | 'aborted' | 'broken'
 
@@ -82,6 +87,8 @@ export class CallRecord {
   end: CallEnd = 'complete'
   /** Why the gateway sent a call to no service after rules had let it pass. */
   unsentReason: 'overload' | undefined
+  /** Why the gateway answered with a 5xx of its own, if it did. */
+  ownError: FailureReason | undefined
   /** Sees the answer, for rules that read costs from it. */
   observer: AnswerObserver | undefined
   /** What the call has cost by such rules; undefined if that is not known yet. */
@@ -132,6 +139,11 @@ export class CallRecord {
   /** An answer was written to the socket itself, past the response. */
   answered(status: number): void {
     if (this.#status === 0 && !this.response.headersSent) this.#status = status
+  }
+
+  /** The gateway answers itself, in place of a service. */
+  failed({ status, reason }: { readonly status: number; readonly reason: FailureReason }): void {
+    if (status >= 500) this.ownError = reason
   }
 
   /** The call waits for a connection to a service. */

@@ -17,6 +17,7 @@ export interface HttpSample {
 }
 
 const firstByte = 'diana_http_upstream_first_byte_seconds'
+const routeStates = ['healthy', 'resting', 'unhealthy'] as const
 const states: readonly UpstreamState[] = ['healthy', 'resting', 'unhealthy', 'draining']
 const duration = 'diana_http_request_duration_seconds'
 
@@ -61,6 +62,12 @@ export const httpMeasures: readonly HttpMeasure[] = [
     kind: 'counter',
     help: 'Further tries to get an answer, counted at the address of the last one.',
     read: perTraffic(({ retries }) => (retries > 0 ? [{ labels: {}, value: retries }] : [])),
+  },
+  {
+    name: 'diana_http_gateway_errors_total',
+    kind: 'counter',
+    help: 'Calls that the gateway answered with a 5xx of its own, in place of a service; refusals by rules are not among them.',
+    read: perTraffic(({ errors }) => Object.entries(errors).map(([reason, value]) => ({ labels: { reason }, value }))),
   },
   {
     name: 'diana_http_rejected_total',
@@ -108,6 +115,15 @@ export const httpMeasures: readonly HttpMeasure[] = [
           labels: { ...labels, state },
           value,
         })),
+      ),
+  },
+  {
+    name: 'diana_http_route_addresses',
+    kind: 'gauge',
+    help: 'How many addresses of a route are in a state, as each worker sees them.',
+    read: ({ routes }) =>
+      routes.flatMap(({ route, states }) =>
+        routeStates.map(state => ({ labels: { route, state }, value: states[state] })),
       ),
   },
   {

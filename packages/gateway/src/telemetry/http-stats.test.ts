@@ -29,7 +29,7 @@ function figuresOf(calls: readonly Ended[]): HttpStats {
   const counts = new TrafficCounts()
   for (const call of calls) counts.add(recordOf(call))
   return {
-    ...{ traffic: counts.figures(), upstreams: [], rejected: {}, inProgress: 1, connections: 2 },
+    ...{ traffic: counts.figures(), upstreams: [], routes: [], rejected: {}, inProgress: 1, connections: 2 },
     ...{ droppedLines: 3, exportedSpans: 4, droppedSpans: 5 },
   }
 }

@@ -8,6 +8,8 @@ export interface TrafficStats {
   /** By method and class of the status: `GET 2xx`. */
   readonly calls: Readonly<Record<string, number>>
   readonly retries: number
+  /** Calls that the gateway answered with a 5xx of its own, by the reason. */
+  readonly errors: Readonly<Record<string, number>>
   readonly bytesIn: number
   readonly bytesOut: number
   readonly duration: HistogramStats
@@ -28,6 +30,13 @@ export interface UpstreamStats {
   readonly states: Readonly<Record<UpstreamState, number>>
 }
 
+/** The addresses of one route, at this moment. */
+export interface RouteStats {
+  readonly route: string
+  /** How many of them are in which state. */
+  readonly states: Readonly<Record<HealthState['state'], number>>
+}
+
 /** What a process has to do with callers. */
 export interface CallerSide {
   /** Calls and connections that were turned away without a rule, by the reason. */
@@ -40,6 +49,8 @@ export interface CallerSide {
 export interface HttpStats extends CallerSide {
   readonly traffic: readonly TrafficStats[]
   readonly upstreams: readonly UpstreamStats[]
+  /** Routes to services; those that the gateway answers itself are not in it. */
+  readonly routes: readonly RouteStats[]
   readonly droppedLines: number
   readonly exportedSpans: number
   readonly droppedSpans: number
@@ -57,6 +68,10 @@ export function mergeHttpStats(all: readonly HttpStats[]): HttpStats {
       all.flatMap(one => one.upstreams.map(upstream => ({ route: '', ...upstream }))),
       mergeUpstreams,
     ),
+    routes: mergeBy(
+      all.flatMap(one => one.routes.map(route => ({ upstream: '', ...route }))),
+      (one, other) => ({ ...one, states: addCounts(one.states, other.states) as RouteStats['states'] }),
+    ).map(({ route, states }) => ({ route, states })),
     rejected: all.reduce((counts, one) => addCounts(counts, one.rejected), {}),
     inProgress: sum(one => one.inProgress),
     connections: sum(one => one.connections),
@@ -71,7 +86,14 @@ const mostEndedSeries = 10_000
 
 /** What a process had counted; nothing that was true of its last moment only. */
 export function httpCountersOf({ traffic, ...stats }: HttpStats): HttpStats {
-  return { ...stats, traffic: traffic.slice(0, mostEndedSeries), upstreams: [], inProgress: 0, connections: 0 }
+  return {
+    ...stats,
+    traffic: traffic.slice(0, mostEndedSeries),
+    upstreams: [],
+    routes: [],
+    inProgress: 0,
+    connections: 0,
+  }
 }
 
 function mergeBy<Item extends { readonly route: string; readonly upstream: string }>(
@@ -92,6 +114,7 @@ function mergeTraffic(one: TrafficStats, other: TrafficStats): TrafficStats {
     ...one,
     calls: addCounts(one.calls, other.calls),
     retries: one.retries + other.retries,
+    errors: addCounts(one.errors, other.errors),
     bytesIn: one.bytesIn + other.bytesIn,
     bytesOut: one.bytesOut + other.bytesOut,
     duration: mergeHistograms(one.duration, other.duration),

@@ -1,6 +1,7 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { verdictOf } from 'diana-limiter/http'
+import type { Route } from '../routes/route.ts'
 import type { AccessLogSettings } from '../settings/access-log-settings.ts'
 import type { TracingSettings } from '../settings/tracing-settings.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
@@ -9,6 +10,7 @@ import {
   type CallerSide,
   type HttpStats,
   mergeHttpStats,
+  type RouteStats,
   type UpstreamState,
   type UpstreamStats,
 } from './http-stats.ts'
@@ -38,6 +40,7 @@ export interface TelemetryOptions {
 export interface TelemetrySources {
   readonly connections: () => number
   readonly upstreams: () => Iterable<Upstream>
+  readonly routes: () => readonly Route[]
 }
 
 /** Why calls are turned away before a rule is asked, by the status that they get. */
@@ -109,10 +112,13 @@ export class Telemetry {
     this.#rejected.set(reason, (this.#rejected.get(reason) ?? 0) + 1)
   }
 
-  figures({ connections, upstreams }: TelemetrySources): HttpStats {
+  figures({ connections, upstreams, routes }: TelemetrySources): HttpStats {
     const figures = {
       traffic: this.#counts.figures(),
       upstreams: Array.from(new Set(upstreams()), upstreamStats),
+      routes: routes()
+        .filter(({ ownAnswer }) => ownAnswer === undefined)
+        .map(routeStats),
       rejected: Object.fromEntries(this.#rejected),
       inProgress: this.#inProgress,
       connections: connections(),
@@ -173,6 +179,13 @@ export class Telemetry {
     this.#log?.add(record)
     this.#tracing?.end(record)
   }
+}
+
+function routeStats({ label, pool }: Route): RouteStats {
+  const states = { healthy: 0, resting: 0, unhealthy: 0 }
+  const now = performance.now()
+  for (const { health } of pool.upstreams) states[health.state(now).state]++
+  return { route: label, states }
 }
 
 function upstreamStats({ label, slots, clients, health, isRetired }: Upstream): UpstreamStats {

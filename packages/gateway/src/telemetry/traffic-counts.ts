@@ -15,6 +15,7 @@ class Series {
   readonly #duration = new Histogram()
   readonly #firstByte = new Histogram()
   #retries = 0
+  #errors: Record<string, number> | undefined
   #bytesIn = 0
   #bytesOut = 0
 
@@ -31,9 +32,15 @@ class Series {
     this.#duration.add(record.totalMs)
     const { firstByteMs } = record
     if (firstByteMs !== undefined) this.#firstByte.add(firstByteMs)
+    if (record.ownError !== undefined) this.#countError(record.ownError)
     if (record.tries > 1) this.#retries += record.tries - 1
     this.#bytesIn += record.bytesIn
     this.#bytesOut += record.bytesOut
+  }
+
+  #countError(reason: string): void {
+    this.#errors ??= {}
+    this.#errors[reason] = (this.#errors[reason] ?? 0) + 1
   }
 
   figures(): TrafficStats {
@@ -43,7 +50,7 @@ class Series {
       if (count > 0) calls[`${method} ${(index % classes) + 1}xx`] = count
     })
     return {
-      ...{ route: this.route, upstream: this.upstream, calls, retries: this.#retries },
+      ...{ route: this.route, upstream: this.upstream, calls, retries: this.#retries, errors: { ...this.#errors } },
       ...{ bytesIn: this.#bytesIn, bytesOut: this.#bytesOut },
       ...{ duration: this.#duration.figures(), firstByte: this.#firstByte.figures() },
     }

@@ -228,6 +228,14 @@ export const measures: readonly Measure[] = [
       ),
   },
   {
+    name: 'diana_start_time_seconds',
+    otelName: 'diana.rate_limiting.start_time',
+    unit: 's',
+    kind: 'gauge',
+    help: 'When this process was started, in seconds since 1970.',
+    read: () => [{ labels: none, value: performance.timeOrigin / 1000 }],
+  },
+  {
     name: 'diana_rules',
     otelName: 'diana.rate_limiting.rules',
     unit: '{rule}',

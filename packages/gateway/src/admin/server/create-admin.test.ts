@@ -8,6 +8,7 @@ import { adminOf } from 'diana-limiter/admin'
 import fc from 'fast-check'
 import type { FastifyInstance, InjectOptions } from 'fastify'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { watchLimiter } from '../processes.ts'
 import { type AdminOptions, createAdmin } from './create-admin.ts'
 
 const token = 'correct-horse-battery-staple'
@@ -158,6 +159,30 @@ describe('health', () => {
     const metrics = await app.inject({ url: '/metrics', headers: { host: '127.0.0.1:8081' } })
     expect(metrics.body).toMatch(/diana_store_trouble\{.*code="STORE_UNREACHABLE".*\} 1/)
     await limiter.close()
+  })
+})
+
+describe('the metrics of the admin API', () => {
+  const scrape = async () => (await app.inject({ url: '/metrics', headers: { host: '127.0.0.1:8081' } })).body
+
+  it('the metrics of a process with workers have the keys and the overflow that its workers report', async () => {
+    await app.close()
+    const state = { keys: 7, maxKeys: 10, overflowing: ['each'] }
+    app = await create({ processes: { ...watchLimiter(limiter), states: () => [state, state] } })
+    const text = await scrape()
+    expect(text).toContain('diana_local_keys 14\n')
+    expect(text).toContain('diana_local_keys_limit 20\n')
+    expect(text).toContain('diana_overflowing_rules 1\n')
+  })
+
+  it('the metrics count wrong tokens, each once however often they are scraped', async () => {
+    await app.close()
+    app = await create({ token })
+    for (let i = 0; i < 12; i++) await ask({ url: '/api/v1/rules', headers: { authorization: 'Bearer guess' } })
+    await scrape()
+    const text = await scrape()
+    expect(text).toContain('diana_admin_wrong_tokens_total{result="compared"} 10\n')
+    expect(text).toContain('diana_admin_wrong_tokens_total{result="delayed"} 2\n')
   })
 })
 

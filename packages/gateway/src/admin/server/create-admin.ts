@@ -20,6 +20,7 @@ import type { ProcessReport } from '../services/process-report.ts'
 import { AdminState } from '../state/admin-state.ts'
 import { stream } from '../stream.ts'
 import { addOperation } from './add-operation.ts'
+import { registerAdminMetrics } from './admin-metrics.ts'
 import { assertSafe } from './assert-safe.ts'
 import { compressAnswers, takesGzip } from './compress.ts'
 import { Connections } from './connections.ts'
@@ -103,7 +104,9 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
     logoutUrl: identity?.logoutUrl,
   }
   const registry = new Registry()
-  registerMetrics({ stats: () => processes.figures(), status: () => limiter.status() }, registry)
+  // this process may decide no calls: then keys and the store are as its workers have just reported them
+  const status = () => ({ ...limiter.status(), ...mergeStates(processes.states()) })
+  registerMetrics({ stats: () => processes.figures(), status }, registry)
   if (options.httpStats) registerHttpMetrics(options.httpStats, registry)
 
   const app = fastify({
@@ -117,6 +120,7 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   app.removeContentTypeParser('text/plain')
   const guesses = await createGuesses()
   const ending = new AbortController()
+  registerAdminMetrics(() => guesses.counts(), registry)
   app.addHook('onClose', async () => {
     ending.abort()
     live.close()

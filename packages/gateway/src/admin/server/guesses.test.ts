@@ -46,6 +46,12 @@ describe('wrong tokens', () => {
     for (let i = 0; i < 10; i++) expect(right('192.0.2.7').right).toBe(true)
   })
 
+  it('wrong tokens are counted, those that were compared and those that were not', () => {
+    for (let i = 0; i < 13; i++) wrong('192.0.2.1')
+    right('192.0.2.2')
+    expect(guesses.counts()).toEqual({ compared: 10, delayed: 3 })
+  })
+
   it('wrong tokens of one IPv6 network count as one address', () => {
     for (let i = 0; i < 20; i++) wrong(`2001:db8::${i.toString(16)}`)
     expect(wrong('2001:db8::ffff').retryAfterMs).toBeGreaterThan(0)

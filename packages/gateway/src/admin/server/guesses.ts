@@ -1,9 +1,16 @@
 import { type Clock, createLimiter, type Limiter } from 'diana-limiter'
 
+export interface WrongTokens {
+  readonly compared: number
+  readonly delayed: number
+}
+
 /** Bounds how often a wrong token may be tried. */
 export interface Guesses {
   /** Compares a token by `isRight` unless this address has to wait; tells how long where it has. */
   try(address: string, isRight: () => boolean): { readonly right: boolean; readonly retryAfterMs: number }
+  /** Tokens so far that were compared and wrong, and tokens that were not compared because too many had been wrong. */
+  counts(): WrongTokens
   close(): Promise<void>
 }
 
@@ -26,6 +33,8 @@ export async function createGuesses(clock?: Clock): Promise<Guesses> {
     maxKeys: 200_000,
     clock,
   })
+  let compared = 0
+  let delayed = 0
   return {
     try(address, isRight) {
       const own = take(limiter, 'address', address)
@@ -35,8 +44,11 @@ export async function createGuesses(clock?: Clock): Promise<Guesses> {
       // a try that may not be made is not counted, and neither is a right one
       const right = retryAfterMs === 0 && isRight()
       if (right || retryAfterMs > 0) for (const taken of [own, all, one]) taken.settle(0)
+      if (retryAfterMs > 0) delayed++
+      else if (!right) compared++
       return { right, retryAfterMs }
     },
+    counts: () => ({ compared, delayed }),
     close: () => limiter.close(),
   }
 }
