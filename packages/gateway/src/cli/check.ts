@@ -3,7 +3,7 @@ import { dirname, isAbsolute } from 'node:path'
 import { DianaError, type Mistake, type Plugin, type RuleDocument } from 'diana-limiter'
 import { assertRules, type Extensions, importPlugins, mergeExtensions, pluginsNamedIn } from 'diana-limiter/gateway'
 import { formatMistake, parseText } from 'diana-limiter/schema'
-import { assertSafe } from '../admin/server/create-admin.ts'
+import { assertSafe } from '../admin/server/assert-safe.ts'
 import { assertProxyProtocol, assertStartable, type PrepareOptions } from '../prepare-gateway.ts'
 import { serveSection } from '../serve/serve-settings.ts'
 import { type GatewaySettings, gatewaySection } from '../settings/gateway-settings.ts'
@@ -22,8 +22,6 @@ const mostBytes = 4 * 1024 * 1024 + 1
 
 /** `diana check`: are these rule files good? */
 export const check: Command = {
-  name: 'check',
-  summary: 'Validates rule files; exit 0 if all are good, or 1 with one line per mistake.',
   usage: 'FILE… [--plugin FILE]… [--json]',
   details: [
     '  FILE             a rule file; - is standard input',

@@ -1,11 +1,8 @@
 import { DianaError, type Limiter } from 'diana-limiter'
 import { maskCaller, type Stats } from 'diana-limiter/admin'
-import { registerMetrics } from 'diana-limiter/prom-client'
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
-import { Registry } from 'prom-client'
 import type { z } from 'zod'
 import type { HttpStats } from '../../telemetry/http-stats.ts'
-import { registerHttpMetrics } from '../../telemetry/register-http-metrics.ts'
 import { version } from '../../version.ts'
 import { Audit } from '../audit.ts'
 import { Blocks } from '../blocks.ts'
@@ -17,10 +14,12 @@ import { type AdminContext, type Operation, type Role, roleOf } from '../operati
 import { type Processes, watchLimiter } from '../processes.ts'
 import { Refusal } from '../refusal.ts'
 import { stream } from '../stream.ts'
+import { assertSafe } from './assert-safe.ts'
 import { compressAnswers, takesGzip } from './compress.ts'
 import { Connections } from './connections.ts'
-import { createGuard, type GuardOptions, isLoopback } from './guard.ts'
+import { createGuard, type GuardOptions } from './guard.ts'
 import { createGuesses } from './guesses.ts'
+import { createMetrics } from './metrics.ts'
 import { openApiOf, operationIdOf } from './openapi.ts'
 import { type PageFile, readPage } from './page.ts'
 import { refuseOtherMethods } from './refuse-other-methods.ts'
@@ -44,7 +43,6 @@ export interface AdminOptions extends GuardOptions {
 
 // a document of 1 MiB, and what JSON escapes takes more
 const largestBody = 2 * 1024 * 1024
-const shortestToken = 16
 const headersTimeoutMs = 10_000
 
 /** What needs no token besides the page: each of them is named here, and tells nothing of callers or documents. */
@@ -91,9 +89,10 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
     audit: new Audit(),
     versions: new EarlierVersions(),
   }
-  const registry = new Registry()
-  registerMetrics({ stats: () => processes.figures(), status: () => limiter.status() }, registry)
-  if (options.httpStats) registerHttpMetrics(options.httpStats, registry)
+  const readMetrics = createMetrics(
+    { stats: () => processes.figures(), status: () => limiter.status() },
+    options.httpStats,
+  )
 
   const app = fastify({
     bodyLimit: largestBody,
@@ -148,32 +147,16 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   app.route({ method, url: '/healthz', handler: reportHealth })
   app.route({ method, url: '/readyz', handler: reportReadiness })
   app.options('/', reportReadiness)
-  app.get('/metrics', async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()))
+  app.get('/metrics', async (_request, reply) => {
+    const { type, text } = await readMetrics()
+    return reply.type(type).send(text)
+  })
   app.get('/api/v1/openapi.json', async () => openApiOf(operations, version))
   app.get('/api/v1/live', { exposeHeadRoute: false }, (_request, reply) => stream(reply, live))
   for (const one of operations) addOperation(app, one, context, request => roles.get(request) ?? 'viewer')
   addPage(app, page)
   nameMethods()
   return app
-}
-
-/** Throws for a token that is too short, and for an address that others can reach without one. */
-export function assertSafe(host: string, token: string | undefined, viewToken?: string | undefined): void {
-  if (viewToken !== undefined && (token === undefined || viewToken === token || viewToken.length < shortestToken)) {
-    throw new DianaError(
-      'BAD_RULES',
-      `the read-only admin token must have ${shortestToken} characters or more and differ from the operators' token, which must be set, too`,
-    )
-  }
-  if (token !== undefined && token.length < shortestToken) {
-    throw new DianaError('BAD_RULES', `the admin token is too short: give it ${shortestToken} characters or more`)
-  }
-  if (token === undefined && !isLoopback(host)) {
-    throw new DianaError(
-      'BAD_RULES',
-      `the admin API would listen on ${host}, where others can reach it, without a token: set DIANA_ADMIN_TOKEN or gateway.admin.token, or let it listen on 127.0.0.1`,
-    )
-  }
 }
 
 function addOperation(

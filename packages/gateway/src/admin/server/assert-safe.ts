@@ -1,0 +1,23 @@
+import { DianaError } from 'diana-limiter'
+import { isLoopback } from './guard.ts'
+
+const shortestToken = 16
+
+/** Throws for a token that is too short, and for an address that others can reach without one. */
+export function assertSafe(host: string, token: string | undefined, viewToken?: string | undefined): void {
+  if (viewToken !== undefined && (token === undefined || viewToken === token || viewToken.length < shortestToken)) {
+    throw new DianaError(
+      'BAD_RULES',
+      `the read-only admin token must have ${shortestToken} characters or more and differ from the operators' token, which must be set, too`,
+    )
+  }
+  if (token !== undefined && token.length < shortestToken) {
+    throw new DianaError('BAD_RULES', `the admin token is too short: give it ${shortestToken} characters or more`)
+  }
+  if (token === undefined && !isLoopback(host)) {
+    throw new DianaError(
+      'BAD_RULES',
+      `the admin API would listen on ${host}, where others can reach it, without a token: set DIANA_ADMIN_TOKEN or gateway.admin.token, or let it listen on 127.0.0.1`,
+    )
+  }
+}
