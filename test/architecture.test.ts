@@ -201,6 +201,54 @@ describe.each(Object.entries(packages))('the imports of the %s package', (name, 
   })
 })
 
+/** The packages and the files that importing a file loads at once: not those that a function imports later. */
+function loadedBy(file: string, found: Set<string> = new Set()): Set<string> {
+  if (found.has(file)) return found
+  found.add(file)
+  const text = readFileSync(file, 'utf8')
+  for (const [, target] of text.matchAll(/^(?:import|export) (?!type )[^'"]*from '([^']+)'/gm)) {
+    if (target!.startsWith('.')) loadedBy(resolve(dirname(file), target!), found)
+    else if (!target!.startsWith('node:')) found.add(target!)
+  }
+  return found
+}
+
+describe('what a process loads when it starts', () => {
+  const source = join(root, 'packages/gateway/src')
+  const loaded = (file: string): string[] => [...loadedBy(join(source, file))].map(one => one.replace(`${source}/`, ''))
+
+  it('the diana program loads no package and no command before it knows which command is called', () => {
+    expect(loaded('cli/main.ts').sort()).toEqual([
+      'cli/command.ts',
+      'cli/commands.ts',
+      'cli/main.ts',
+      'cli/run.ts',
+      'version.ts',
+    ])
+  })
+
+  it.each([
+    ['cli/start.ts', 'admin/server/create-admin.ts'],
+    ['cli/start.ts', 'demo/demo.ts'],
+    ['cli/start.ts', 'gateway.ts'],
+    ['cli/start.ts', 'serve/decision-server.ts'],
+    ['cli/check.ts', 'admin/server/create-admin.ts'],
+    ['workers/worker-main.ts', 'serve/decision-server.ts'],
+    ['admin/server/create-admin.ts', 'replay/replay.ts'],
+  ])('%s does not load %s before it is needed', (file, later) => {
+    expect(loaded(later)).toContain(later)
+    expect(loaded(file)).not.toContain(later)
+  })
+
+  it.each([
+    ['workers/counting-main.ts', 'diana-limiter/gateway'],
+    ['admin/server/create-admin.ts', 'prom-client'],
+    ['cli/check.ts', 'fastify'],
+  ])('%s does not load the package %s before it is needed', (file, later) => {
+    expect(loaded(file)).not.toContain(later)
+  })
+})
+
 describe('the members of a family', () => {
   const source = join(root, 'packages/limiter/src')
   /** Files that may import one member, each for a reason. */

@@ -34,6 +34,7 @@ export interface Guarded {
 /** What a test of the gateway starts, and what ends it all again. */
 export class GatewayRig {
   readonly #closing: (() => unknown)[] = []
+  #nowhere = 0
 
   /** A service that remembers what reached it. */
   async serve(answer: RequestListener = (_request, response) => response.end('served')): Promise<Service> {
@@ -43,6 +44,14 @@ export class GatewayRig {
       answer(request, response)
     })
     return { url: await this.#listen(server), server, received }
+  }
+
+  /**
+   * Another address each time at which nothing listens. The port of a server that was closed will not do: the system may give it to a
+   * server of another test. It gives none below 1024 unless asked for it.
+   */
+  nowhere(): string {
+    return `http://127.0.0.1:${++this.#nowhere}`
   }
 
   /** Something that listens and speaks no HTTP. */

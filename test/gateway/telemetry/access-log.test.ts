@@ -96,8 +96,7 @@ async function startAll({ accessLog = {}, limits = {} }: { accessLog?: object; l
     socket.on('error', () => {})
     socket.on('end', () => socket.end())
   })
-  const dead = await rig.serve()
-  dead.server.close()
+  const dead = rig.nowhere()
   const guarded = await rig.guard({
     rules: [
       { id: 'none', match: { path: '/limited/**' }, limit: '0/h' },
@@ -110,8 +109,8 @@ async function startAll({ accessLog = {}, limits = {} }: { accessLog?: object; l
         { path: '/a', to: service.url },
         { path: '/limited', to: service.url },
         { path: '/shadowed', to: service.url },
-        { path: '/retried', to: [dead.url, service.url], health: { failures: 1000 } },
-        { path: '/dead', to: dead.url },
+        { path: '/retried', to: [dead, service.url], health: { failures: 1000 } },
+        { path: '/dead', to: dead },
       ],
     },
   })

@@ -90,8 +90,7 @@ describe('the admin API', () => {
   test('the admin API reports the health of the addresses of every route', async () => {
     const held: (() => void)[] = []
     const slow = await rig.serve((_request, response) => void held.push(() => response.end()))
-    const { url: dead, server } = await rig.serve()
-    server.close()
+    const dead = rig.nowhere()
     const lookup = async () => {
       throw new Error('getaddrinfo ENOTFOUND app.invalid')
     }

@@ -22,14 +22,6 @@ async function call(url: string, options: Parameters<typeof request>[1] = {}): P
   return { status: statusCode, text: await body.text(), cookies: Array.isArray(cookies) ? cookies : [cookies] }
 }
 
-/** The address of a port at which nothing listens. */
-async function nowhere(): Promise<string> {
-  const { url, server } = await rig.serve()
-  server.close()
-  await once(server, 'close')
-  return url
-}
-
 async function named(...names: string[]): Promise<Service[]> {
   return await Promise.all(
     names.map(name =>
@@ -49,7 +41,7 @@ describe('a call of which nothing was sent', () => {
     'a call of which nothing was sent goes to another address with its body, if it is a %s',
     async method => {
       const [good] = await named('good')
-      const to = [await nowhere(), await nowhere(), good!.url]
+      const to = [rig.nowhere(), rig.nowhere(), good!.url]
       const { url } = await rig.guard({ gateway: { routes: [{ to, health: patient }] } })
       for (const size of [0, 5, 300_000]) {
         const body = method === 'GET' || size === 0 ? null : Buffer.alloc(size, 'x')
@@ -63,13 +55,13 @@ describe('a call of which nothing was sent', () => {
   )
 
   test('a call of which nothing was sent is not tried twice with only one address', async () => {
-    const { url } = await rig.guard({ gateway: { routes: [{ to: await nowhere() }] } })
+    const { url } = await rig.guard({ gateway: { routes: [{ to: rig.nowhere() }] } })
     expect((await call(url, { method: 'POST', body: 'x' })).status).toBe(502)
   })
 
   test('a call of which nothing was sent is not limited by the retry budget', async () => {
     const [good] = await named('good')
-    const to = [await nowhere(), good!.url]
+    const to = [rig.nowhere(), good!.url]
     const { url } = await rig.guard({
       gateway: { routes: [{ to, retryBudget: { percent: 0, perSecond: 0 } }] },
     })
@@ -81,7 +73,7 @@ describe('a call of which nothing was sent', () => {
     const { server, url: good } = await rig.serve()
     const sockets = new WebSocketServer({ server })
     sockets.on('connection', socket => socket.send('hello'))
-    const to = [await nowhere(), await nowhere(), good]
+    const to = [rig.nowhere(), rig.nowhere(), good]
     const { url } = await rig.guard({ gateway: { routes: [{ to, health: patient }] } })
     for (let i = 0; i < 6; i++) {
       const socket = new WebSocket(url.replace('http', 'ws'))
@@ -327,7 +319,7 @@ describe('balancing over several addresses', () => {
     const { port } = new URL(moody.url)
     const hole = await blackHole()
     const others = { timeouts: { connect: '300ms' }, health: { failures: 2, rest: '200ms' } }
-    const dead = await nowhere()
+    const dead = rig.nowhere()
     const { url } = await rig.guard({
       gateway: {
         routes: [
@@ -461,7 +453,7 @@ describe('services that fail in random ways', () => {
 test('callers who leave at any moment, also between two tries, leave no call under way and no slot taken', async () => {
   const slow = await rig.serve((_request, response) => void setTimeout(() => response.writeHead(503).end(), 20))
   const resetting = await rig.serveRaw(socket => socket.once('data', () => setTimeout(() => socket.destroy(), 10)))
-  const to = [await blackHole(), await nowhere(), slow.url, resetting]
+  const to = [await blackHole(), rig.nowhere(), slow.url, resetting]
   const route = {
     ...{ to, timeouts: { connect: '100ms' }, health: { failures: 99, failStatuses: 503 } },
     connections: { max: 3, queue: { size: 5, timeout: '50ms' } },

@@ -8,7 +8,7 @@ import { documentOf } from 'diana-limiter/gateway'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createGateway, gatewaySection } from '../gateway.ts'
-import { followFixedSettings } from '../live-settings.ts'
+import { followFixedSettings } from '../settings/fixed-settings.ts'
 import { createAdmin } from './server/create-admin.ts'
 
 const keyText = 'a secret of thirty-two bytes or more, for HS256'

@@ -22,8 +22,6 @@ const mostBytes = 4 * 1024 * 1024 + 1
 
 /** `diana check`: are these rule files good? */
 export const check: Command = {
-  name: 'check',
-  summary: 'Validates rule files; exit 0 if all are good, or 1 with one line per mistake.',
   usage: 'FILE… [--plugin FILE]… [--json]',
   details: [
     '  FILE             a rule file; - is standard input',

@@ -22,11 +22,9 @@ export interface Arguments {
   readonly options: Readonly<Record<string, string | boolean | readonly (string | boolean)[] | undefined>>
 }
 
-/** One command of `diana`. */
+/** One command of `diana`; `commands.ts` has its name. */
 export interface Command {
-  readonly name: string
-  readonly summary: string
-  /** What may stand behind the name. */
+  /** What may stand behind its name. */
   readonly usage: string
   /** The lines that `--help` adds. */
   readonly details: readonly string[]

@@ -12,8 +12,6 @@ import { type Explained, explainForMachines, explainForPeople } from './explanat
 
 /** `diana explain`: what would become of this call? */
 export const explain: Command = {
-  name: 'explain',
-  summary: 'Shows which rules match a call, with its keys and numbers; counts nothing.',
   usage: "FILE METHOD PATH [-H 'name: value']… [--ip ADDRESS] [--rule ID]… [--plugin FILE]… [--json]",
   details: [
     '  FILE                a rule file; - is standard input',

@@ -8,8 +8,6 @@ const largestFile = 4 * 1024 * 1024
 
 /** `diana import`: rules of other programs as a rule file. */
 export const importCommand: Command = {
-  name: 'import',
-  summary: "Turns the configuration of Envoy's reference rate limit service into a rule file for diana serve.",
   usage: 'envoy-ratelimit FILE…',
   details: [
     '  FILE              a YAML file of the service: domain and descriptors; several files become one rule file',

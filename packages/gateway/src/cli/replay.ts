@@ -22,8 +22,6 @@ import { type Arguments, CliError, type Command, type ExitCode, type Terminal } 
 
 /** `diana replay`: what would these rules have done to the calls of a log? */
 export const replayCommand: Command = {
-  name: 'replay',
-  summary: 'Shows what rules would have done to the calls of access logs, and suggests limits.',
   usage:
     "RULES LOG… [--format F] [--against OLD] [--fail-if 'refused > 0.1%']… [--suggest [--suggest-to FILE]] [--json] [--html FILE] …",
   details: [

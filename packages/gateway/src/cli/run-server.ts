@@ -1,8 +1,8 @@
 import { dirname } from 'node:path'
 import type { Limiter } from 'diana-limiter'
-import { type RunningAdmin, startAdmin } from '../admin/server/start-admin.ts'
+import type { Processes } from '../admin/processes.ts'
+import type { RunningAdmin } from '../admin/server/start-admin.ts'
 import { AdminState } from '../admin/state/admin-state.ts'
-import { watchWorkers } from '../admin/watch-workers.ts'
 import type { GatewayProcess, GatewayProcessOptions } from '../lifecycle/gateway-process.ts'
 import { takeInheritedSockets } from '../lifecycle/inherited-sockets.ts'
 import { logChanges } from '../lifecycle/log-changes.ts'
@@ -13,7 +13,7 @@ import { reportReady } from '../lifecycle/successor.ts'
 import { surviveErrors } from '../lifecycle/survive.ts'
 import { untilReplaced } from '../lifecycle/until-replaced.ts'
 import { shareStickySecret } from '../upstreams/balancing/sticky-cookie.ts'
-import { Supervisor } from '../workers/supervisor.ts'
+import type { Supervisor } from '../workers/supervisor.ts'
 import { CliError, type Terminal } from './command.ts'
 
 /** What a command runs until a signal ends it. */
@@ -85,7 +85,10 @@ async function startProcesses(run: ServerRun, fd: number | undefined, terminal: 
   const options: GatewayProcessOptions = { ...run.options, fd }
   const warn = (warning: string): void => terminal.printError(`warning: ${warning}`)
   try {
-    if (workers > 1) return await Supervisor.start({ ...options, program, workers, logLevel, onLimiter, ...terminal })
+    if (workers > 1) {
+      const { Supervisor } = await import('../workers/supervisor.ts')
+      return await Supervisor.start({ ...options, program, workers, logLevel, onLimiter, ...terminal })
+    }
     const logger = logLevel === undefined ? false : { level: logLevel }
     return await program.start({ ...options, logger, onWarning: warn }, limiter => {
       onLimiter(limiter)
@@ -115,9 +118,10 @@ async function startAdminOf(
   { state, fd, onWarning }: AdminParts,
 ): Promise<RunningAdmin | undefined> {
   if (adminPort === 'off') return undefined
+  const { startAdmin } = await import('../admin/server/start-admin.ts')
   const { limiter } = server
   const { host, port, token, viewToken, hosts, identity } = program.settingsOf(limiter).admin ?? {}
-  const processes = server instanceof Supervisor ? watchWorkers(server) : undefined
+  const processes = await processesOf(server)
   const isReady = () => server.isReady()
   const httpStats = () => server.httpStats()
   await state?.openAudit()
@@ -146,6 +150,13 @@ async function startAdminOf(
       `port ${adminPort ?? port} is in use: choose another one with --admin-port N, or --admin-port off`,
     )
   }
+}
+
+/** The workers of a supervisor, for the admin API; undefined if this process takes the calls. */
+async function processesOf(server: GatewayProcess | Supervisor): Promise<Processes | undefined> {
+  if (!('workers' in server)) return undefined
+  const { watchWorkers } = await import('../admin/watch-workers.ts')
+  return watchWorkers(server)
 }
 
 export function readAdminPort(text: unknown): ServerRun['adminPort'] {

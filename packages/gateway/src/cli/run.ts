@@ -1,17 +1,8 @@
 import { parseArgs } from 'node:util'
-import { DianaError } from 'diana-limiter'
-import { suggest } from 'diana-limiter/schema'
+import type { DianaError } from 'diana-limiter'
 import { version } from '../version.ts'
-import { check } from './check.ts'
 import { type Arguments, CliError, type Command, type ExitCode, type Terminal } from './command.ts'
-import { explain } from './explain.ts'
-import { importCommand } from './import.ts'
-import { replayCommand } from './replay.ts'
-import { serve } from './serve.ts'
-import { start } from './start.ts'
-import { top } from './top.ts'
-
-const commands: readonly Command[] = [start, serve, check, explain, replayCommand, importCommand, top]
+import { type CommandEntry, commands } from './commands.ts'
 
 /** Runs `diana` with what was written behind its name, and returns the exit code. */
 export async function run(args: readonly string[], terminal: Terminal): Promise<ExitCode> {
@@ -21,28 +12,29 @@ export async function run(args: readonly string[], terminal: Terminal): Promise<
     return 0
   }
   if (name === '--help' || name === '-h' || name === 'help') return help(rest[0], terminal)
-  const command = commands.find(one => one.name === name)
-  if (command === undefined) {
-    return reportUnknownCommand(name, terminal)
+  const entry = commands.find(one => one.name === name)
+  if (entry === undefined) {
+    return await reportUnknownCommand(name, terminal)
   }
-  return runCommand(command, rest, terminal)
+  return await runCommand(entry, rest, terminal)
 }
 
-async function runCommand(command: Command, rest: readonly string[], terminal: Terminal): Promise<ExitCode> {
+async function runCommand(entry: CommandEntry, rest: readonly string[], terminal: Terminal): Promise<ExitCode> {
+  const command = await entry.load()
   try {
-    const args = parse(command, rest)
-    return args.options.help === true ? help(command.name, terminal) : await command.run(args, terminal)
+    const args = await parse(command, rest)
+    return args.options.help === true ? await help(entry.name, terminal) : await command.run(args, terminal)
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error)
     // mistakes in rules begin with the file's name, each on a line of its own
-    terminal.printError(isBadRules(error) ? message : `diana ${command.name}: ${message}`)
+    terminal.printError(isBadRules(error) ? message : `diana ${entry.name}: ${message}`)
     const exitCode = error instanceof CliError ? error.exitCode : 1
-    if (exitCode === 2) terminal.printError(usageOf(command))
+    if (exitCode === 2) terminal.printError(usageOf(entry, command))
     return exitCode
   }
 }
 
-function parse(command: Command, rest: readonly string[]): Arguments {
+async function parse(command: Command, rest: readonly string[]): Promise<Arguments> {
   try {
     const { values, positionals } = parseArgs({
       args: [...rest],
@@ -54,27 +46,29 @@ function parse(command: Command, rest: readonly string[]): Arguments {
     const { message } = error as Error
     const unknown = /^Unknown option '(-[^']*)'/.exec(message)?.[1]
     // Node's second sentence is about how to pass words that begin with a dash
-    throw new CliError(2, unknown === undefined ? message.split('. ')[0]! : explainOption(unknown, command))
+    throw new CliError(2, unknown === undefined ? message.split('. ')[0]! : await explainOption(unknown, command))
   }
 }
 
-function explainOption(option: string, { options }: Command): string {
-  const meant = suggest(option.replace(/^-+/, ''), [...Object.keys(options), 'help'])
+async function explainOption(option: string, { options }: Command): Promise<string> {
+  const meant = await suggestName(option.replace(/^-+/, ''), [...Object.keys(options), 'help'])
   return `unknown option ${option}${meant === undefined ? '' : `; did you mean --${meant}?`}`
 }
 
+/** Reads the code of the error, since `instanceof` would need the library, which some commands do not load. */
 function isBadRules(error: unknown): boolean {
-  return error instanceof DianaError && error.code === 'BAD_RULES'
+  return error instanceof Error && (error as DianaError).code === 'BAD_RULES'
 }
 
-function help(name: string | undefined, terminal: Terminal): ExitCode {
-  const command = commands.find(one => one.name === name)
-  if (command !== undefined) {
-    for (const line of [usageOf(command), '', command.summary, '', ...command.details]) terminal.print(line)
+async function help(name: string | undefined, terminal: Terminal): Promise<ExitCode> {
+  const entry = commands.find(one => one.name === name)
+  if (entry !== undefined) {
+    const command = await entry.load()
+    for (const line of [usageOf(entry, command), '', entry.summary, '', ...command.details]) terminal.print(line)
     return 0
   }
   if (name !== undefined && !name.startsWith('-')) {
-    return reportUnknownCommand(name, terminal)
+    return await reportUnknownCommand(name, terminal)
   }
   terminal.print(usage())
   terminal.print('')
@@ -84,9 +78,9 @@ function help(name: string | undefined, terminal: Terminal): ExitCode {
   return 0
 }
 
-function reportUnknownCommand(name: string | undefined, terminal: Terminal): ExitCode {
+async function reportUnknownCommand(name: string | undefined, terminal: Terminal): Promise<ExitCode> {
   const names = [...commands.map(one => one.name), 'help']
-  const meant = name === undefined ? undefined : suggest(name, names)
+  const meant = name === undefined ? undefined : await suggestName(name, names)
   const remedy = meant === undefined ? '' : `; did you mean ${meant}?`
   terminal.printError(
     name === undefined ? 'diana: no command given; try diana help' : `diana: unknown command "${name}"${remedy}`,
@@ -95,10 +89,15 @@ function reportUnknownCommand(name: string | undefined, terminal: Terminal): Exi
   return 2
 }
 
+async function suggestName(name: string, names: readonly string[]): Promise<string | undefined> {
+  const { suggest } = await import('diana-limiter/schema')
+  return suggest(name, names)
+}
+
 function usage(): string {
   return `usage: diana ${commands.map(({ name }) => name).join(' | ')} | help | --version`
 }
 
-function usageOf({ name, usage }: Command): string {
+function usageOf({ name }: CommandEntry, { usage }: Command): string {
   return `usage: diana ${name} ${usage}`
 }

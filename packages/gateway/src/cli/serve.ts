@@ -4,8 +4,6 @@ import { readAdminPort, readPort, readWorkers, runServer, type ServerRun } from 
 
 /** `diana serve`: the decision server. */
 export const serve: Command = {
-  name: 'serve',
-  summary: 'Starts the decision server, which nginx, Caddy, Traefik, HAProxy and Envoy ask whether a call may pass.',
   usage: '--config FILE [--port N] [--grpc-port N] [--host ADDRESS] [--workers N] [--admin-port N|off]',
   details: [
     '  --config FILE     the rules, and under serve: the ports',

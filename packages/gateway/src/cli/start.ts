@@ -1,9 +1,8 @@
 import type { RunningAdmin } from '../admin/server/start-admin.ts'
-import { copyDemoRules, createDemoService } from '../demo/demo.ts'
 import { startDemoTraffic } from '../demo/demo-traffic.ts'
-import { settingsOf } from '../lifecycle/gateway-process.ts'
+import { gatewayProgram } from '../lifecycle/gateway-program.ts'
+import { settingsOf } from '../settings/settings-of.ts'
 import { upstreamFault } from '../settings/upstreams/address-settings.ts'
-import { gatewayProgram } from '../workers/programs.ts'
 import { type Arguments, CliError, type Command, type Terminal } from './command.ts'
 import { readAdminPort, readPort, readWorkers, runServer } from './run-server.ts'
 
@@ -25,8 +24,6 @@ interface Guarded {
 
 /** `diana start`: the gateway. */
 export const start: Command = {
-  name: 'start',
-  summary: 'Starts the gateway in front of a service; with no rule file, in front of a demo.',
   usage: '[--config FILE] [--upstream URL] [--port N] [--host ADDRESS] [--workers N] [--admin-port N|off]',
   details: [
     '  --config FILE     the rules, and under gateway: the routes',
@@ -47,8 +44,9 @@ export const start: Command = {
   async run(args, terminal) {
     const settings = readSettings(args)
     const isDemo = settings.guarded === undefined
-    const service = isDemo ? createDemoService() : undefined
-    const rules = isDemo ? await copyDemoRules() : undefined
+    const demo = isDemo ? await import('../demo/demo.ts') : undefined
+    const service = demo?.createDemoService()
+    const rules = await demo?.copyDemoRules()
     try {
       const upstream = settings.guarded?.upstream ?? (await service?.listen({ port: 0, host: '127.0.0.1' }))
       const config = settings.guarded?.config ?? rules!.path

@@ -7,8 +7,6 @@ const retryMs = 1000
 
 /** `diana top`: what is being refused right now? */
 export const top: Command = {
-  name: 'top',
-  summary: 'Shows what a running gateway allows and refuses, second by second.',
   usage: '[--admin-port N | --url URL] [--once] [--json]',
   details: [
     '  --admin-port N    the admin port of a gateway on this machine; default 8081',

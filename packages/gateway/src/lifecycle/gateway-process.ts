@@ -1,11 +1,11 @@
 import { dirname } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createLimiter, type Limiter } from 'diana-limiter'
-import { documentOf } from 'diana-limiter/gateway'
 import type { FastifyServerOptions } from 'fastify'
 import { pino } from 'pino'
 import { openGateway } from '../gateway.ts'
-import { type GatewaySettings, gatewaySection, parseGatewaySettings } from '../settings/gateway-settings.ts'
+import { gatewaySection } from '../settings/gateway-settings.ts'
+import { settingsOf } from '../settings/settings-of.ts'
 import type { HttpStats } from '../telemetry/http-stats.ts'
 import { logRefusals } from '../telemetry/refusal-log.ts'
 import { type ListeningSocket, socketOf } from './listening-socket.ts'
@@ -90,9 +90,4 @@ export async function startGatewayProcess(
     await limiter.close()
     throw error
   }
-}
-
-/** What the rule file says of the gateway at this moment. */
-export function settingsOf(limiter: Limiter): GatewaySettings {
-  return (documentOf(limiter).section('gateway') as GatewaySettings | undefined) ?? parseGatewaySettings({})
 }

@@ -1,19 +1,7 @@
-import { settingsOf, startGatewayProcess } from '../lifecycle/gateway-process.ts'
 import type { ServerProgram } from '../lifecycle/server-program.ts'
-import { followFixedSettings } from '../live-settings.ts'
-import { serveProgram } from '../serve/serve-process.ts'
-import { gatewaySection } from '../settings/gateway-settings.ts'
 
-export const gatewayProgram: ServerProgram = {
-  name: 'gateway',
-  section: gatewaySection,
-  start: startGatewayProcess,
-  followFixedSettings,
-  settingsOf,
-}
-
-/** All programs that take calls, by name. */
-export const programs: Readonly<Record<ServerProgram['name'], ServerProgram>> = {
-  gateway: gatewayProgram,
-  serve: serveProgram,
+/** All programs that take calls, by name. A worker loads the one that it runs. */
+export const programs: Readonly<Record<ServerProgram['name'], () => Promise<ServerProgram>>> = {
+  gateway: async () => (await import('../lifecycle/gateway-program.ts')).gatewayProgram,
+  serve: async () => (await import('../serve/serve-process.ts')).serveProgram,
 }

@@ -52,7 +52,8 @@ try {
   const onWarning = (warning: string): void => lines.printError(`warning: ${warning}`)
   const logger = logLevel === undefined ? false : { level: logLevel }
   surviveErrors({ report: lines.printError, giveUp: () => process.exit(1) })
-  gateway = await programs[program].start({ ...settings, logger, onWarning }, limiter => logChanges(limiter, lines))
+  const { start } = await programs[program]()
+  gateway = await start({ ...settings, logger, onWarning }, limiter => logChanges(limiter, lines))
   tell({ what: 'ready', address: gateway.address, also: gateway.also })
 } catch (error) {
   fail(error)

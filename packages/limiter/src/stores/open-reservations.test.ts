@@ -29,6 +29,13 @@ describe('open reservations', () => {
     )
   })
 
+  it('that end at the same moment end in the order in which they were made', () => {
+    const open = new OpenReservations<ReturnType<typeof item>>()
+    const [short, first, second] = [item(5, 5), item(50, 50), item(5, 50)]
+    for (const one of [short, first, second]) open.add(one)
+    expect(open.takeEnded(50)).toEqual([short, first, second])
+  })
+
   it('are bounded: of too many, the one that ends first is not followed any more', () => {
     const open = new OpenReservations<ReturnType<typeof item>>(2)
     const [late, early, last] = [item(100, 100), item(10, 11), item(100, 102)]

@@ -64,7 +64,8 @@ export class OpenReservations<Item extends Expiring> {
       }
     }
     for (const item of ended) this.delete(item)
-    return ended.sort((a, b) => a.until - b.until)
+    // of two that end together, the one with the longer hold was made first
+    return ended.sort((a, b) => a.until - b.until || b.holdUs - a.holdUs)
   }
 
   #dropFirst(): Item | undefined {

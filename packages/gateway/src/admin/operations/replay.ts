@@ -2,12 +2,8 @@ import { dirname, resolve } from 'node:path'
 import { adminOf } from 'diana-limiter/admin'
 import { documentOf } from 'diana-limiter/gateway'
 import { z } from 'zod'
-import { FormatError } from '../../replay/formats/choose.ts'
-import { LogError, type LogSource } from '../../replay/reading/log-chunks.ts'
+import type { LogSource } from '../../replay/reading/log-chunks.ts'
 import { endOfLog, textLog } from '../../replay/reading/text-log.ts'
-import { replay } from '../../replay/replay.ts'
-import { rulePlots } from '../../replay/report/page/html-page.ts'
-import { reportOf } from '../../replay/report/report.ts'
 import type { GatewaySettings } from '../../settings/gateway-settings.ts'
 import { Refusal } from '../refusal.ts'
 import { type AdminContext, type Operation, operation } from './operation.ts'
@@ -16,7 +12,6 @@ import { count, text, where } from './shapes.ts'
 /** The longest log that can be sent, and so much of the gateway's own is read. */
 const mostText = 1024 * 1024
 const mostOwn = 32 * 1024 * 1024
-const maxCallers = 20_000
 
 const range = z.object({ least: count, most: count })
 
@@ -61,29 +56,12 @@ export const replayOperations: readonly Operation[] = [
       if (mistake) throw new Refusal(422, mistake.message)
       const document = await documents.consider(body.where, body.text)
       const source = body.log === undefined ? await ownLog(context) : textLog('the log', body.log)
-      return await judged(document!, source, body.format)
+      // its modules are as many as those of the rest of the admin API, and most gateways never replay
+      const { judgeLog } = await import('../judge-log.ts')
+      return await judgeLog(document!, source, body.format)
     },
   }),
 ]
-
-async function judged(
-  document: Parameters<typeof replay>[0]['documents'][number],
-  source: LogSource,
-  format: string | undefined,
-) {
-  try {
-    const report = reportOf(await replay({ documents: [document], logs: [source], format, maxKeys: maxCallers }))
-    const { log, calls, refused, rules, unjudged } = report
-    return {
-      ...{ name: source.name, format: log.files[0]!.format, lines: log.lines, bad: log.bad, calls, refused },
-      rules: rules.map(rule => ({ id: rule.id, calls: rule.calls, refused: rule.refused, plots: rulePlots(rule) })),
-      ...{ unjudged, notes: log.notes },
-    }
-  } catch (error) {
-    if (error instanceof FormatError || error instanceof LogError) throw new Refusal(422, error.message)
-    throw error
-  }
-}
 
 /** The file that the gateway writes its access log to. */
 async function ownLog({ limiter }: AdminContext): Promise<LogSource> {

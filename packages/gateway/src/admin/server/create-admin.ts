@@ -1,10 +1,7 @@
 import { DianaError, type Limiter } from 'diana-limiter'
 import { adminOf, type Stats } from 'diana-limiter/admin'
-import { registerMetrics } from 'diana-limiter/prom-client'
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
-import { Registry } from 'prom-client'
 import type { HttpStats } from '../../telemetry/http-stats.ts'
-import { registerHttpMetrics } from '../../telemetry/register-http-metrics.ts'
 import { mergeTroubles } from '../../upstreams/reports.ts'
 import { version } from '../../version.ts'
 import type { Identity } from '../identity/identity.ts'
@@ -20,12 +17,12 @@ import type { ProcessReport } from '../services/process-report.ts'
 import { AdminState } from '../state/admin-state.ts'
 import { stream } from '../stream.ts'
 import { addOperation } from './add-operation.ts'
-import { registerAdminMetrics } from './admin-metrics.ts'
 import { assertSafe } from './assert-safe.ts'
 import { compressAnswers, takesGzip } from './compress.ts'
 import { Connections } from './connections.ts'
 import { createGuard, type GuardOptions } from './guard.ts'
 import { createGuesses } from './guesses.ts'
+import { createMetrics } from './metrics.ts'
 import { openApiOf } from './openapi.ts'
 import { type PageFile, readPage } from './page.ts'
 import { refuseOtherMethods } from './refuse-other-methods.ts'
@@ -103,11 +100,8 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
     versions: state.versions,
     logoutUrl: identity?.logoutUrl,
   }
-  const registry = new Registry()
   // this process may decide no calls: then keys and the store are as its workers have just reported them
-  const status = () => ({ ...limiter.status(), ...mergeStates(processes.states()) })
-  registerMetrics({ stats: () => processes.figures(), status }, registry)
-  if (options.httpStats) registerHttpMetrics(options.httpStats, registry)
+  const statusOfAll = () => ({ ...limiter.status(), ...mergeStates(processes.states()) })
 
   const app = fastify({
     bodyLimit: largestBody,
@@ -120,7 +114,11 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   app.removeContentTypeParser('text/plain')
   const guesses = await createGuesses()
   const ending = new AbortController()
-  registerAdminMetrics(() => guesses.counts(), registry)
+  const readMetrics = createMetrics({
+    limits: { stats: () => processes.figures(), status: statusOfAll },
+    httpStats: options.httpStats,
+    wrongTokens: () => guesses.counts(),
+  })
   app.addHook('onClose', async () => {
     ending.abort()
     live.close()
@@ -176,7 +174,10 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   app.route({ method, url: '/healthz', handler: reportHealth })
   app.route({ method, url: '/readyz', handler: reportReadiness })
   app.options('/', reportReadiness)
-  app.get('/metrics', async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()))
+  app.get('/metrics', async (_request, reply) => {
+    const { type, text } = await readMetrics()
+    return reply.type(type).send(text)
+  })
   app.get('/api/v1/openapi.json', async () => {
     return openApiOf(
       operations.filter(one => one.isOffered?.(context) ?? true),

@@ -1,0 +1,47 @@
+import type { Command } from './command.ts'
+
+/** A command before it is loaded: what `diana help` shows of it. */
+export interface CommandEntry {
+  readonly name: string
+  readonly summary: string
+  load(): Promise<Command>
+}
+
+/** All commands. Each is loaded when it is called: `diana top` does not wait for the modules of the gateway. */
+export const commands: readonly CommandEntry[] = [
+  {
+    name: 'start',
+    summary: 'Starts the gateway in front of a service; with no rule file, in front of a demo.',
+    load: async () => (await import('./start.ts')).start,
+  },
+  {
+    name: 'serve',
+    summary: 'Starts the decision server, which nginx, Caddy, Traefik, HAProxy and Envoy ask whether a call may pass.',
+    load: async () => (await import('./serve.ts')).serve,
+  },
+  {
+    name: 'check',
+    summary: 'Validates rule files; exit 0 if all are good, or 1 with one line per mistake.',
+    load: async () => (await import('./check.ts')).check,
+  },
+  {
+    name: 'explain',
+    summary: 'Shows which rules match a call, with its keys and numbers; counts nothing.',
+    load: async () => (await import('./explain.ts')).explain,
+  },
+  {
+    name: 'replay',
+    summary: 'Shows what rules would have done to the calls of access logs, and suggests limits.',
+    load: async () => (await import('./replay.ts')).replayCommand,
+  },
+  {
+    name: 'import',
+    summary: "Turns the configuration of Envoy's reference rate limit service into a rule file for diana serve.",
+    load: async () => (await import('./import.ts')).importCommand,
+  },
+  {
+    name: 'top',
+    summary: 'Shows what a running gateway allows and refuses, second by second.',
+    load: async () => (await import('./top.ts')).top,
+  },
+]
