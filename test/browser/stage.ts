@@ -8,7 +8,8 @@ import { createGateway } from '../../packages/gateway/src/gateway.ts'
 import { findProgram } from '../../scripts/programs.mjs'
 
 export function openBrowser(): Promise<Browser> {
-  const executablePath = findProgram('chromium', process.env.PATH ?? '')
+  const path = process.env.PATH ?? ''
+  const executablePath = findProgram('chromium-headless-shell', path) ?? findProgram('chromium', path)
   if (executablePath === undefined) throw new Error('chromium is not on the PATH: npm test installs it')
   return chromium.launch({ executablePath, args: ['--no-sandbox'] })
 }

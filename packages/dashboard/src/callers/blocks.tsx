@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import type { Block, Caller } from '../api/types.ts'
 import { rules } from '../figures/live.ts'
 import { formatMoment } from '../i18n/format.ts'
-import { messages } from '../i18n/index.ts'
+import { viewMessages } from '../i18n/views/index.ts'
 import { KeyText, makeVisible } from '../parts/key-text.tsx'
 import { Sheet } from '../parts/sheet.tsx'
 
@@ -13,7 +13,7 @@ const USUAL = '10m'
 function Period({ period, onChoose }: { period: string; onChoose: (period: string) => void }): JSX.Element {
   return (
     <select
-      aria-label={messages.value.callers.blockFor}
+      aria-label={viewMessages.value.callers.blockFor}
       value={period}
       onChange={event => onChoose(event.currentTarget.value)}
     >
@@ -32,7 +32,7 @@ interface BlockDialogProps {
 
 /** Asks before a caller is blocked, and shows which caller, by which rule and for how long. */
 export function BlockDialog({ caller, onBlock, onBack }: BlockDialogProps): JSX.Element {
-  const { callers: texts } = messages.value
+  const { callers: texts } = viewMessages.value
   const [period, setPeriod] = useState(USUAL)
   return (
     <Sheet title={texts.blockTitle} onBack={onBack}>
@@ -63,7 +63,7 @@ interface BlockPanelProps {
 
 /** Who is blocked, by rules and by hand, and a way to block a caller by name. */
 export function BlockPanel({ blocks, onLift, onBlock }: BlockPanelProps): JSX.Element {
-  const { callers: texts } = messages.value
+  const { callers: texts } = viewMessages.value
   const blocking = (rules.value ?? []).filter(({ canBlock, by }) => canBlock === true && by.length === 1)
   return (
     <section class="panel" aria-label={texts.blocks}>
@@ -83,7 +83,7 @@ interface BlockFormProps {
 }
 
 function BlockForm({ rules: ids, onBlock }: BlockFormProps): JSX.Element {
-  const { callers: texts, columns } = messages.value
+  const { callers: texts, columns } = viewMessages.value
   const [rule, setRule] = useState(ids[0]!)
   const [key, setKey] = useState('')
   const [period, setPeriod] = useState(USUAL)
@@ -125,7 +125,7 @@ function BlockForm({ rules: ids, onBlock }: BlockFormProps): JSX.Element {
 }
 
 function BlockTable({ blocks, onLift }: Pick<BlockPanelProps, 'blocks' | 'onLift'>): JSX.Element {
-  const { columns, callers: texts } = messages.value
+  const { columns, callers: texts } = viewMessages.value
   return (
     <table class="plain blocks">
       <thead>

@@ -4,7 +4,7 @@ import { Load } from '../charts/moon.tsx'
 import { Timeline } from '../charts/timeline.tsx'
 import { rules } from '../figures/live.ts'
 import { formatMoment, formatNumber, formatShort } from '../i18n/format.ts'
-import { messages } from '../i18n/index.ts'
+import { viewMessages } from '../i18n/views/index.ts'
 import { KeyText } from '../parts/key-text.tsx'
 import { type Column, LongTable } from '../parts/long-table.tsx'
 import { isNarrow } from '../parts/narrow.ts'
@@ -22,7 +22,7 @@ interface CallerTableProps {
 
 /** Who calls: what they did lately, how far they are from the limit, and what can be done about it. */
 export function CallerTable({ callers, onBlock, onReset, onTerms }: CallerTableProps): JSX.Element {
-  const { columns: titles, callers: texts, views } = messages.value
+  const { columns: titles, callers: texts, views } = viewMessages.value
   const columns: Column[] = [
     { name: 'caller', title: titles.key },
     { name: 'rule', title: titles.rule },
@@ -76,7 +76,7 @@ export function CallerTable({ callers, onBlock, onReset, onTerms }: CallerTableP
           )}
           {onTerms && hasTerms(caller.rule) && (
             <button type="button" class="quiet" onClick={() => onTerms(caller)}>
-              {messages.value.terms.open}
+              {viewMessages.value.terms.open}
             </button>
           )}
           {onReset && (
@@ -98,13 +98,13 @@ function hasTerms(rule: string): boolean {
 function Distance({ caller }: { caller: Caller }): JSX.Element {
   const { limit, remaining, periodMs = 0 } = caller
   if (limit === undefined || remaining === undefined)
-    return <span class="hush">{messages.value.callers.unknownUse}</span>
+    return <span class="hush">{viewMessages.value.callers.unknownUse}</span>
   const share = limit > 0 ? Math.min(1, Math.max(0, 1 - remaining / limit)) : 1
   return (
     <span class="two-lines" data-remaining={remaining}>
       <Load share={share} withBar />
       <small>
-        {messages.value.explain.left(formatNumber(remaining), limitText({ limits: [{ count: limit, periodMs }] }))}
+        {viewMessages.value.explain.left(formatNumber(remaining), limitText({ limits: [{ count: limit, periodMs }] }))}
       </small>
     </span>
   )
@@ -115,7 +115,7 @@ function Count({ count, error, sign }: { count: number; error: number; sign: str
     <span class="two-lines">
       <span>{formatShort(count)}</span>
       {error > 0 && (
-        <small title={messages.value.callers.errorMeans}>
+        <small title={viewMessages.value.callers.errorMeans}>
           {sign}
           {formatShort(error)}
         </small>

@@ -4,7 +4,7 @@ import { api, type NamedCaller } from '../api/api.ts'
 import type { Caller, Override, Rule } from '../api/types.ts'
 import { rules } from '../figures/live.ts'
 import { formatMoment, formatNumber } from '../i18n/format.ts'
-import { messages } from '../i18n/index.ts'
+import { viewMessages } from '../i18n/views/index.ts'
 import { useAnswer } from '../parts/answer.tsx'
 import { KeyText } from '../parts/key-text.tsx'
 import { Sheet } from '../parts/sheet.tsx'
@@ -21,7 +21,7 @@ interface TermsPanelProps {
 
 /** The limits that operators have given single callers, and a way to give one, or credit, by name. */
 export function TermsPanel({ overrides, act }: TermsPanelProps): JSX.Element {
-  const { terms } = messages.value
+  const { terms } = viewMessages.value
   const open = (rules.value ?? []).filter(({ canOverride, hasCredit }) => canOverride || hasCredit)
   return (
     <section class="panel" aria-label={terms.title}>
@@ -39,7 +39,7 @@ export function TermsPanel({ overrides, act }: TermsPanelProps): JSX.Element {
 }
 
 function OverrideTable({ overrides, act }: TermsPanelProps): JSX.Element {
-  const { columns, terms } = messages.value
+  const { columns, terms } = viewMessages.value
   return (
     <table class="plain blocks overrides">
       <thead>
@@ -81,7 +81,7 @@ function OverrideTable({ overrides, act }: TermsPanelProps): JSX.Element {
 }
 
 function TermsByName({ rules: choice, act }: { rules: readonly Rule[]; act: Act }): JSX.Element | null {
-  const { columns, terms } = messages.value
+  const { columns, terms } = viewMessages.value
   const [chosen, setChosen] = useState('')
   const [key, setKey] = useState('')
   const rule = choice.find(({ id }) => id === chosen) ?? choice[0]
@@ -122,7 +122,7 @@ interface TermsDialogProps {
 
 /** The limit and the credit of one caller. */
 export function TermsDialog({ caller, act, onBack }: TermsDialogProps): JSX.Element | null {
-  const { callers: texts, terms } = messages.value
+  const { callers: texts, terms } = viewMessages.value
   const rule = rules.value?.find(({ id }) => id === caller.rule)
   const { answer } = useAnswer(() => api.explainCaller(caller.id), [caller.id])
   const met = answer?.rules.find(one => one.rule === caller.rule)
@@ -162,7 +162,7 @@ function TermsForms({ rule, ...rest }: FormProps & { readonly rule: Rule }): JSX
 }
 
 function LimitForm({ caller, name, act }: FormProps): JSX.Element {
-  const { terms } = messages.value
+  const { terms } = viewMessages.value
   const [limit, setLimit] = useState('')
   const [until, setUntil] = useState('')
   const [reason, setReason] = useState('')
@@ -203,7 +203,7 @@ function LimitForm({ caller, name, act }: FormProps): JSX.Element {
 }
 
 function CreditForm({ caller, name, act }: FormProps): JSX.Element {
-  const { terms } = messages.value
+  const { terms } = viewMessages.value
   const [permits, setPermits] = useState('')
   const isReady = name !== '' && Number(permits) > 0
   return (

@@ -12,8 +12,8 @@ export function litPath(share: number): string {
 
 /** The load of a rule: a moon that is full when the busiest caller is at the limit. */
 export function Load({ share, withBar = false }: { share: number | undefined; withBar?: boolean }): JSX.Element {
-  const { rules, columns } = messages.value
-  if (share === undefined) return <span class="load idle" title={rules.noLoad} aria-hidden="true" />
+  const { load, columns } = messages.value
+  if (share === undefined) return <span class="load idle" title={load.none} aria-hidden="true" />
   const shown = Math.min(1, share)
   return (
     <span
@@ -23,7 +23,7 @@ export function Load({ share, withBar = false }: { share: number | undefined; wi
       aria-valuemin={0}
       aria-valuemax={100}
       aria-valuenow={Math.round(shown * 100)}
-      aria-valuetext={rules.loadOf(formatShare(share))}
+      aria-valuetext={load.of(formatShare(share))}
     >
       <svg viewBox="0 0 18 18" aria-hidden="true">
         <circle cx="9" cy="9" r="8" />

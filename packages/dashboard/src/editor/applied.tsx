@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
 import type { Where } from '../api/types.ts'
-import { messages } from '../i18n/index.ts'
+import { viewMessages } from '../i18n/views/index.ts'
 
 /** A change that is in force: the text before it and with it. */
 export interface AppliedChange {
@@ -22,7 +22,7 @@ export function Applied({
       {text !== '' && <span>{text}</span>}{' '}
       {text !== '' && onUndo && (
         <button type="button" class="link" onClick={onUndo}>
-          {messages.value.editor.undo}
+          {viewMessages.value.editor.undo}
         </button>
       )}
     </p>

@@ -2,12 +2,12 @@ import type { JSX } from 'preact'
 import { api } from '../api/api.ts'
 import type { Preview, Split, Where } from '../api/types.ts'
 import { formatNumber } from '../i18n/format.ts'
-import { messages } from '../i18n/index.ts'
+import { viewMessages } from '../i18n/views/index.ts'
 import { useAnswer } from '../parts/answer.tsx'
 
 /** What a text would have done to the calls of the last minutes. */
 export function Foretold({ where, text }: { where: Where; text: string }): JSX.Element {
-  const { editor: texts, loading } = messages.value
+  const { editor: texts, loading } = viewMessages.value
   const { answer, problem } = useAnswer(() => api.preview(where, text), [where, text])
   return (
     <section aria-label={texts.preview} class="foretold">
@@ -24,7 +24,7 @@ export function Foretold({ where, text }: { where: Where; text: string }): JSX.E
 }
 
 function Effects({ preview }: { preview: Preview }): JSX.Element {
-  const { editor: texts, columns } = messages.value
+  const { editor: texts, columns } = viewMessages.value
   const changed = preview.rules.filter(({ before, after }) => before.refused !== after.refused)
   return (
     <>
@@ -59,7 +59,7 @@ function Effects({ preview }: { preview: Preview }): JSX.Element {
 }
 
 function Effect({ title, before, after }: { title: string; before: Split; after: Split }): JSX.Element {
-  const { editor: texts } = messages.value
+  const { editor: texts } = viewMessages.value
   const difference = after.refused - before.refused
   const sign = difference > 0 ? '+' : ''
   return (

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import { api } from '../api/api.ts'
 import type { LogReplay, Range, Where } from '../api/types.ts'
 import { formatNumber } from '../i18n/format.ts'
-import { messages } from '../i18n/index.ts'
+import { viewMessages } from '../i18n/views/index.ts'
 import { problemOf } from '../parts/answer.tsx'
 
 /** Longer logs are for the command line. */
@@ -11,7 +11,7 @@ const MOST_BYTES = 1024 * 1024
 
 /** What the document would have done to an access log: one that is chosen here, or the gateway's own. */
 export function ReplayLog({ where, text }: { readonly where: Where; readonly text: string }): JSX.Element {
-  const { editor: texts, loading } = messages.value
+  const { editor: texts, loading } = viewMessages.value
   const [answer, setAnswer] = useState<LogReplay | undefined>(undefined)
   const [trouble, setTrouble] = useState('')
   const [isAsking, setAsking] = useState(false)
@@ -54,7 +54,7 @@ export function ReplayLog({ where, text }: { readonly where: Where; readonly tex
 }
 
 function Replayed({ replayed }: { readonly replayed: LogReplay }): JSX.Element {
-  const { editor: texts } = messages.value
+  const { editor: texts } = viewMessages.value
   const { calls, refused, rules, unjudged, notes, format, lines, bad } = replayed
   return (
     <>

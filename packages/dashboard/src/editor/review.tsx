@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { api } from '../api/api.ts'
 import type { Problem } from '../api/problem.ts'
 import type { Mistake, RuleDocument, Where } from '../api/types.ts'
-import { messages } from '../i18n/index.ts'
+import { viewMessages } from '../i18n/views/index.ts'
 import { problemOf, Refusal, useAnswer } from '../parts/answer.tsx'
 import { useSettled } from '../parts/settled.ts'
 import { Sheet } from '../parts/sheet.tsx'
@@ -30,7 +30,7 @@ export interface ReviewProps {
 
 /** The last look before a change is in force: the difference, what it would have done, and why it is made. */
 export function Review({ where, base, text, title, backText, onMerged, onSaved, onBack }: ReviewProps): JSX.Element {
-  const { editor: texts } = messages.value
+  const { editor: texts } = viewMessages.value
   const [theirs, setTheirs] = useState<RuleDocument | undefined>(undefined)
   const [problem, setProblem] = useState<Problem | undefined>(undefined)
   const [isSaving, setSaving] = useState(false)
@@ -114,7 +114,7 @@ export function Review({ where, base, text, title, backText, onMerged, onSaved, 
 
 function Difference({ before, after, label }: { before: string; after: string; label: string }): JSX.Element {
   const host = useRef<HTMLDivElement>(null)
-  const { unchangedLines: unchanged } = messages.value.editor
+  const { unchangedLines: unchanged } = viewMessages.value.editor
   useEffect(() => showDiff(host.current!, { before, after, label, unchanged }), [before, after, unchanged])
   return (
     <section aria-label={label}>
@@ -126,7 +126,7 @@ function Difference({ before, after, label }: { before: string; after: string; l
 
 /** What the gateway found that the check while writing had not. */
 function ServerMistakes({ problem }: { problem: Problem }): JSX.Element {
-  const { editor: texts } = messages.value
+  const { editor: texts } = viewMessages.value
   const mistakes = (problem.body.mistakes ?? []) as readonly Mistake[]
   return (
     <ul class="mistakes">

@@ -4,7 +4,7 @@ import { api } from '../api/api.ts'
 import type { Problem } from '../api/problem.ts'
 import type { RuleDocument } from '../api/types.ts'
 import { changeMessages } from '../i18n/changes/index.ts'
-import { messages } from '../i18n/index.ts'
+import { viewMessages } from '../i18n/views/index.ts'
 import { problemOf, Refusal } from '../parts/answer.tsx'
 import { Sheet } from '../parts/sheet.tsx'
 import type { AppliedChange } from './applied.tsx'
@@ -39,7 +39,7 @@ export function Undo({ change, onUndone, onBack }: UndoProps): JSX.Element {
   if (draft === undefined) {
     return (
       <Sheet title={texts.undoTitle} onBack={onBack}>
-        {problem ? <Refusal problem={problem} /> : <p class="hush">{messages.value.loading}</p>}
+        {problem ? <Refusal problem={problem} /> : <p class="hush">{viewMessages.value.loading}</p>}
       </Sheet>
     )
   }

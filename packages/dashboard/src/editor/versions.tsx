@@ -5,7 +5,7 @@ import type { Problem } from '../api/problem.ts'
 import type { Version, Where } from '../api/types.ts'
 import { changeMessages } from '../i18n/changes/index.ts'
 import { formatMoment } from '../i18n/format.ts'
-import { messages } from '../i18n/index.ts'
+import { viewMessages } from '../i18n/views/index.ts'
 import { problemOf, Refusal, useAnswer } from '../parts/answer.tsx'
 
 interface VersionsProps {
@@ -17,7 +17,7 @@ interface VersionsProps {
 
 /** What stood there before, what replaced it and why, and the way back. */
 export function Versions({ where, version, onRollBack }: VersionsProps): JSX.Element | null {
-  const { editor: texts } = messages.value
+  const { editor: texts } = viewMessages.value
   const { answer } = useAnswer(() => api.versions(where), [where, version])
   const [problem, setProblem] = useState<Problem | undefined>(undefined)
   if (answer === undefined || answer.length === 0) return null

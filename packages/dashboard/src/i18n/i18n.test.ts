@@ -4,6 +4,8 @@ import { zh as changesInChinese } from './changes/zh.ts'
 import { en } from './en.ts'
 import { en as servicesEn } from './services/en.ts'
 import { zh as servicesZh } from './services/zh.ts'
+import { en as viewsInEnglish } from './views/en.ts'
+import { zh as viewsInChinese } from './views/zh.ts'
 import { zh } from './zh.ts'
 
 /** Every word by its path; a sentence with places in it is told with marks in them. */
@@ -18,8 +20,8 @@ function flatten(messages: object, path = ''): Map<string, string> {
   return found
 }
 
-const english = flatten({ ...en, changes: changesInEnglish, servicesView: servicesEn })
-const chinese = flatten({ ...zh, changes: changesInChinese, servicesView: servicesZh })
+const english = flatten({ ...en, ...viewsInEnglish, changes: changesInEnglish, servicesView: servicesEn })
+const chinese = flatten({ ...zh, ...viewsInChinese, changes: changesInChinese, servicesView: servicesZh })
 
 describe('the texts of the page', () => {
   it('all texts of the page have a Chinese version', () => {

@@ -2,7 +2,7 @@ import type { JSX } from 'preact'
 import { api } from '../api/api.ts'
 import { second, status } from '../figures/live.ts'
 import { formatNumber } from '../i18n/format.ts'
-import { messages } from '../i18n/index.ts'
+import { viewMessages } from '../i18n/views/index.ts'
 import { useAnswer } from '../parts/answer.tsx'
 import { hashWith } from '../route.ts'
 import { RANGES } from './shown-time.ts'
@@ -12,7 +12,7 @@ const MOST_PROCESSES = 200
 
 /** Every process that counts in the same Redis, with what it did lately and a link to its chart. */
 export function FleetProcesses(): JSX.Element | null {
-  const { fleet: texts, counts, time } = messages.value
+  const { fleet: texts, counts, time } = viewMessages.value
   const isKnown = status.value?.fleetHistory === true
   const { answer } = useAnswer(
     () => (isKnown ? api.history({ seconds: RANGES['5m'], scope: 'fleet' }) : Promise.resolve(undefined)),

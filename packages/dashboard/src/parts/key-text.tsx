@@ -1,12 +1,12 @@
 import type { JSX } from 'preact'
-import { messages } from '../i18n/index.ts'
+import { viewMessages } from '../i18n/views/index.ts'
 
 const SHOWN = 120
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
 
 /** A caller's own text: as text, with what cannot be seen made visible, and cut where it would flood the page. */
 export function KeyText({ text }: { text: string }): JSX.Element {
-  if (text === '') return <span class="key hush">{messages.value.callers.everybody}</span>
+  if (text === '') return <span class="key hush">{viewMessages.value.callers.everybody}</span>
   const visible = makeVisible(text)
   const isLong = visible.length > SHOWN
   return (

@@ -1,11 +1,11 @@
 import type { Rule } from '../api/types.ts'
 import { formatNumber, formatPeriod } from '../i18n/format.ts'
-import { messages } from '../i18n/index.ts'
+import { viewMessages } from '../i18n/views/index.ts'
 
 /** A rule's limits as one reads them: 20 / min, 5 / s. */
 export function limitText({ limits }: Pick<Rule, 'limits'>): string {
-  const { limit, atOnce } = messages.value.rules
-  const { units } = messages.value
+  const { limit, atOnce } = viewMessages.value.rules
+  const { units } = viewMessages.value
   return limits
     .map(({ count, periodMs, unit }) =>
       periodMs > 0
@@ -17,6 +17,6 @@ export function limitText({ limits }: Pick<Rule, 'limits'>): string {
 
 /** Whom a rule counts apart. */
 export function byText({ by }: Pick<Rule, 'by'>): string {
-  const { perWhom, together } = messages.value.rules
+  const { perWhom, together } = viewMessages.value.rules
   return by.length === 0 ? together : perWhom(by.join(' + '))
 }

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
 import type { Rule } from '../api/types.ts'
-import { messages } from '../i18n/index.ts'
+import { viewMessages } from '../i18n/views/index.ts'
 
 interface RuleChoiceProps {
   readonly rules: readonly Rule[]
@@ -11,7 +11,7 @@ interface RuleChoiceProps {
 
 /** One rule, or all of them. */
 export function RuleChoice({ rules, chosen, onChoose }: RuleChoiceProps): JSX.Element {
-  const { allRules, columns } = messages.value
+  const { allRules, columns } = viewMessages.value
   return (
     <select aria-label={columns.rule} value={chosen} onChange={event => onChoose(event.currentTarget.value)}>
       <option value="">{allRules}</option>

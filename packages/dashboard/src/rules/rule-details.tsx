@@ -2,7 +2,7 @@ import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Rule } from '../api/types.ts'
 import type { AppliedChange } from '../editor/applied.tsx'
-import { messages } from '../i18n/index.ts'
+import { viewMessages } from '../i18n/views/index.ts'
 import { goTo, hashOf } from '../route.ts'
 import { mayChange } from '../session.ts'
 import { byText, limitText } from './limit-text.ts'
@@ -18,12 +18,12 @@ interface RuleDetailsProps {
 
 /** One rule in full, and the way to change it or to try a change. */
 export function RuleDetails({ rule, onClose, onChange, onUndo }: RuleDetailsProps): JSX.Element {
-  const { rules: texts } = messages.value
+  const { rules: texts } = viewMessages.value
   const [isTrying, setTrying] = useState(false)
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => heading.current?.focus(), [])
   const facts: [string, string][] = [
-    [messages.value.columns.limit, `${limitText(rule)}, ${byText(rule)}`],
+    [viewMessages.value.columns.limit, `${limitText(rule)}, ${byText(rule)}`],
     [texts.matches, matchText(rule.match) || texts.allCalls],
     [texts.algorithm, rule.algorithm],
     [texts.counted, rule.count === 'distributed' ? texts.countedDistributed : texts.countedLocal],
@@ -34,7 +34,7 @@ export function RuleDetails({ rule, onClose, onChange, onUndo }: RuleDetailsProp
           [texts.lease, rule.lease],
         ] as [string, string][])
       : []),
-    [messages.value.columns.origin, rule.origin ?? ''],
+    [viewMessages.value.columns.origin, rule.origin ?? ''],
   ]
   return (
     <section class="panel details" aria-label={`${texts.details} ${rule.id}`}>

@@ -4,7 +4,7 @@ import { Load } from '../charts/moon.tsx'
 import { Sparkline } from '../charts/sparkline.tsx'
 import { loadOf, ringOf, second } from '../figures/live.ts'
 import { formatShort } from '../i18n/format.ts'
-import { messages } from '../i18n/index.ts'
+import { viewMessages } from '../i18n/views/index.ts'
 import { type Column, LongTable } from '../parts/long-table.tsx'
 import { isNarrow } from '../parts/narrow.ts'
 import { shortName } from '../parts/short-name.ts'
@@ -24,7 +24,7 @@ interface RuleTableProps {
 
 /** All rules, sorted by a click on a column. */
 export function RuleTable({ rows, sort, chosen, handlers }: RuleTableProps): JSX.Element {
-  const { columns: titles, rules: texts, views } = messages.value
+  const { columns: titles, rules: texts, views } = viewMessages.value
   const isLive = second.value > 0
   const costs = settledCosts()
   const sortable = (by: SortName): Pick<Column, 'sort'> => ({
@@ -77,7 +77,7 @@ export function RuleTable({ rows, sort, chosen, handlers }: RuleTableProps): JSX
 
 /** How the rules are sorted, where there are no columns to click on. */
 export function SortChoice({ sort }: { readonly sort: Sort | undefined }): JSX.Element {
-  const { columns: titles, rules: texts } = messages.value
+  const { columns: titles, rules: texts } = viewMessages.value
   const names: Record<SortName, string> = {
     name: titles.rule,
     load: titles.load,
@@ -113,7 +113,7 @@ function Limit({ rule }: { rule: Rule }): JSX.Element {
 }
 
 function State({ rule }: { rule: Rule }): JSX.Element {
-  const { states } = messages.value.rules
+  const { states } = viewMessages.value.rules
   return (
     <span class="states">
       <span class={`badge ${rule.state}`}>{states[rule.state]}</span>
@@ -123,7 +123,7 @@ function State({ rule }: { rule: Rule }): JSX.Element {
 }
 
 function Origin({ rule }: { rule: Rule }): JSX.Element {
-  const { local, remote } = messages.value.rules
+  const { local, remote } = viewMessages.value.rules
   return (
     <span class="two-lines">
       <span>{rule.where === 'remote' ? remote : local}</span>

@@ -8,7 +8,7 @@ import { Applied, type AppliedChange } from '../editor/applied.tsx'
 import { ringOf, second } from '../figures/live.ts'
 import { SECONDS } from '../figures/ring.ts'
 import { formatDuration, formatNumber, formatShare } from '../i18n/format.ts'
-import { messages } from '../i18n/index.ts'
+import { viewMessages } from '../i18n/views/index.ts'
 import { problemOf, Refusal, useAnswer } from '../parts/answer.tsx'
 import { mayChange } from '../session.ts'
 
@@ -20,7 +20,7 @@ interface TrialProps {
 
 /** A change of a rule that runs in shadow: started, compared with the rule, and put in force or discarded. */
 export function Trial({ rule, isOpen, onUndo }: TrialProps): JSX.Element | null {
-  const { rules: texts } = messages.value
+  const { rules: texts } = viewMessages.value
   const { answer: trials, again } = useAnswer(() => api.trials(), [rule.id])
   const [text, setText] = useState(rule.text)
   const [said, setSaid] = useState('')
@@ -98,7 +98,7 @@ export function Trial({ rule, isOpen, onUndo }: TrialProps): JSX.Element | null 
 
 /** The rule and the candidate beside each other, over the same seconds: those from the one on in which the trial began. */
 function Comparison({ rule, trial }: { rule: Rule; trial: RunningTrial }): JSX.Element {
-  const { rules: texts, columns } = messages.value
+  const { rules: texts, columns } = viewMessages.value
   const now = second.value
   const length = Math.max(1, Math.min(SECONDS, now - Math.floor((trial.since ?? 0) / 1000) + 1))
   const sides = [

@@ -9,7 +9,7 @@ import { useHeldOrder } from '../callers/held-order.ts'
 import { type Act, TermsDialog, TermsPanel } from '../callers/terms.tsx'
 import { paths, rules, second } from '../figures/live.ts'
 import { formatNumber } from '../i18n/format.ts'
-import { messages } from '../i18n/index.ts'
+import { viewMessages } from '../i18n/views/index.ts'
 import { Answered, problemOf, Refusal, useAnswer } from '../parts/answer.tsx'
 import { goTo, route } from '../route.ts'
 import { RuleChoice } from '../rules/rule-choice.tsx'
@@ -20,7 +20,7 @@ const TOP = 1000
 
 /** Every caller of every rule: how much they use of it, and what to do about them. */
 export function Callers(): JSX.Element {
-  const { callers: told } = messages.value
+  const { callers: told } = viewMessages.value
   const [unmask, setUnmask] = useState(false)
   const [show, setShow] = useState<CallerQuestion['show']>('all')
   const [sort, setSort] = useState<CallerQuestion['sort']>('refused')
@@ -91,7 +91,7 @@ export function Callers(): JSX.Element {
         </p>
       </div>
       {problem && <Refusal problem={problem} />}
-      <section class="panel" aria-label={messages.value.views.callers} {...held.handlers}>
+      <section class="panel" aria-label={viewMessages.value.views.callers} {...held.handlers}>
         <Answered asked={callers}>
           {() =>
             held.rows.length === 0 ? (

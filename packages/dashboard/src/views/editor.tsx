@@ -12,14 +12,14 @@ import type { Schema } from '../editor/schema-options.ts'
 import { withoutChange } from '../editor/undo.tsx'
 import { Versions } from '../editor/versions.tsx'
 import { rules, status } from '../figures/live.ts'
-import { messages } from '../i18n/index.ts'
+import { viewMessages } from '../i18n/views/index.ts'
 import { Answered, problemOf, Refusal, useAnswer } from '../parts/answer.tsx'
 import { shortName } from '../parts/short-name.ts'
 import { hashOf, route } from '../route.ts'
 
 /** The rules as text: checked while one writes, shown against what is in force, tried on recent traffic, then saved. */
 export function Editor(): JSX.Element {
-  const { editor: told } = messages.value
+  const { editor: told } = viewMessages.value
   const where: Where = route.value.rest[0] === 'remote' ? 'remote' : 'local'
   const hasCenter = where === 'remote' || status.value?.sources.some(({ role }) => role === 'remote') === true
   const places: Where[] = hasCenter ? ['local', 'remote'] : ['local']
@@ -63,7 +63,7 @@ interface DeskProps {
 }
 
 function AdminContext({ where, read, schema, again }: DeskProps): JSX.Element {
-  const { editor: told } = messages.value
+  const { editor: told } = viewMessages.value
   const keeper = drafts[where]
   const host = useRef<HTMLDivElement>(null)
   const editor = useRef<CodeEditor | undefined>(undefined)
@@ -178,7 +178,7 @@ interface MistakesProps {
 }
 
 function Mistakes({ mistakes, onChoose }: MistakesProps): JSX.Element {
-  const { editor: told } = messages.value
+  const { editor: told } = viewMessages.value
   if (mistakes === undefined) return <p class="mistakes hush">{told.checking}</p>
   return (
     <div class="mistakes" role="status">

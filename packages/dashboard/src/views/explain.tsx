@@ -4,7 +4,7 @@ import { api } from '../api/api.ts'
 import type { Problem } from '../api/problem.ts'
 import type { Decision, Estimate, Explanation, KeyPart, RuleExplanation } from '../api/types.ts'
 import { formatDuration, formatLatency, formatNumber } from '../i18n/format.ts'
-import { messages } from '../i18n/index.ts'
+import { viewMessages } from '../i18n/views/index.ts'
 import { problemOf, Refusal } from '../parts/answer.tsx'
 import { KeyText } from '../parts/key-text.tsx'
 import { route } from '../route.ts'
@@ -14,7 +14,7 @@ const EXAMPLE = "curl -X POST http://127.0.0.1:8080/orders -H 'x-account-id: ann
 
 /** Why was this caller refused? Paste the request. */
 export function Explain(): JSX.Element {
-  const { explain: texts } = messages.value
+  const { explain: texts } = viewMessages.value
   const [request, setRequest] = useState('')
   const [address, setAddress] = useState('')
   const [answer, setAnswer] = useState<Explanation | undefined>(undefined)
@@ -77,7 +77,7 @@ export function Explain(): JSX.Element {
 }
 
 function Outcome({ explanation }: { explanation: Explanation }): JSX.Element {
-  const { explain: texts } = messages.value
+  const { explain: texts } = viewMessages.value
   const { call, rules, allowed, refusedBy, answer } = explanation
   return (
     <section class={`panel outcome ${allowed ? 'well' : 'ill'}`} aria-live="polite">
@@ -107,7 +107,7 @@ function Outcome({ explanation }: { explanation: Explanation }): JSX.Element {
 }
 
 function Met({ met }: { met: RuleExplanation }): JSX.Element {
-  const { callers, explain: texts } = messages.value
+  const { callers, explain: texts } = viewMessages.value
   const parts = Object.entries(met.key)
   return (
     <li>
@@ -126,8 +126,8 @@ function Met({ met }: { met: RuleExplanation }): JSX.Element {
         <DecisionLine key={`${index}-${decision.periodMs}`} decision={decision} />
       ))}
       {met.estimate !== undefined && <Found estimate={met.estimate} />}
-      {met.limitFrom !== undefined && <p class="leased">{messages.value.terms.current(met.limitFrom)}</p>}
-      {met.credit !== undefined && <p class="leased">{messages.value.terms.credit(formatNumber(met.credit))}</p>}
+      {met.limitFrom !== undefined && <p class="leased">{viewMessages.value.terms.current(met.limitFrom)}</p>}
+      {met.credit !== undefined && <p class="leased">{viewMessages.value.terms.credit(formatNumber(met.credit))}</p>}
       {met.leased !== undefined && <p class="leased">{texts.leased(formatNumber(met.leased))}</p>}
     </li>
   )
@@ -135,7 +135,7 @@ function Met({ met }: { met: RuleExplanation }): JSX.Element {
 
 /** What an adaptive rule has found for this caller. */
 function Found({ estimate }: { estimate: Estimate }): JSX.Element {
-  const { explain: texts, overload } = messages.value
+  const { explain: texts, overload } = viewMessages.value
   const { limit, inFlight, latencyMs, baseMs, perSecond, limiting } = estimate
   const isKnown = perSecond > 0
   const time = (ms: number) => (isKnown ? formatLatency(ms) : overload.unknown)
@@ -165,7 +165,7 @@ function Found({ estimate }: { estimate: Estimate }): JSX.Element {
 }
 
 function DecisionLine({ decision }: { decision: Decision }): JSX.Element {
-  const { explain: texts } = messages.value
+  const { explain: texts } = viewMessages.value
   const { limit, periodMs, calendar, remaining, allowed, shadow, retryAfterMs } = decision
   const used = limit > 0 ? Math.min(1, Math.max(0, 1 - remaining / limit)) : 1
   const saying = allowed ? texts.wouldPass : shadow ? texts.wouldShadow : texts.wouldRefuse
@@ -186,7 +186,7 @@ function DecisionLine({ decision }: { decision: Decision }): JSX.Element {
 }
 
 function PartText({ part }: { part: KeyPart }): JSX.Element {
-  const { explain: texts } = messages.value
+  const { explain: texts } = viewMessages.value
   if (part.countedBy === 'absence') return <i>{texts.absent}</i>
   return (
     <>

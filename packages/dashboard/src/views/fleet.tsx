@@ -3,7 +3,7 @@ import { api } from '../api/api.ts'
 import type { Change, Outage, SourceStatus, Status, StoreStatus } from '../api/types.ts'
 import { connection, leasedRules, second, status, storeCalls } from '../figures/live.ts'
 import { formatDuration, formatMoment, formatNumber, formatRatio } from '../i18n/format.ts'
-import { messages } from '../i18n/index.ts'
+import { viewMessages } from '../i18n/views/index.ts'
 import { FleetProcesses } from '../now/fleet-processes.tsx'
 import { useAnswer } from '../parts/answer.tsx'
 import { shortName } from '../parts/short-name.ts'
@@ -13,7 +13,7 @@ const AUDIT_SECONDS = 5
 
 /** Who counts where, who is degraded, since when and why; and where the rules come from. */
 export function Fleet(): JSX.Element {
-  const { loading } = messages.value
+  const { loading } = viewMessages.value
   const current = status.value
   if (current === undefined) return <p class="hush">{connection.value === 'lost' ? '' : loading}</p>
   return (
@@ -29,7 +29,7 @@ export function Fleet(): JSX.Element {
 }
 
 function Store({ store }: { store: StoreStatus | undefined }): JSX.Element {
-  const { fleet: texts } = messages.value
+  const { fleet: texts } = viewMessages.value
   if (store === undefined) {
     return (
       <section class="panel" aria-label={texts.store}>
@@ -65,7 +65,7 @@ function Store({ store }: { store: StoreStatus | undefined }): JSX.Element {
 
 /** How much of each rule the processes of this gateway hold in advance. */
 function Leases(): JSX.Element | null {
-  const { fleet: texts } = messages.value
+  const { fleet: texts } = viewMessages.value
   // the figures are not signals by themselves: they are new each second
   const held = second.value > 0 ? leasedRules() : []
   const leases = storeCalls.newest?.leases
@@ -94,7 +94,7 @@ function Leases(): JSX.Element | null {
 }
 
 function History({ outages }: { outages: readonly Outage[] }): JSX.Element {
-  const { fleet: texts } = messages.value
+  const { fleet: texts } = viewMessages.value
   if (outages.length === 0) return <p class="empty">{texts.noHistory}</p>
   return (
     <ol class="history">
@@ -113,7 +113,7 @@ function History({ outages }: { outages: readonly Outage[] }): JSX.Element {
 }
 
 function Sources({ sources }: { sources: readonly SourceStatus[] }): JSX.Element {
-  const { fleet: texts } = messages.value
+  const { fleet: texts } = viewMessages.value
   return (
     <section class="panel" aria-label={texts.sources}>
       <div class="panel-head">
@@ -137,7 +137,7 @@ function Sources({ sources }: { sources: readonly SourceStatus[] }): JSX.Element
 }
 
 function Gateway({ status }: { status: Status }): JSX.Element {
-  const { fleet: texts } = messages.value
+  const { fleet: texts } = viewMessages.value
   const { version, startedAt, processes, keys, maxKeys, overflowing } = status
   const facts: [string, string | undefined][] = [
     [texts.release, version],
@@ -162,7 +162,7 @@ function Gateway({ status }: { status: Status }): JSX.Element {
 
 /** Each worker by itself. */
 function Workers({ status }: { status: Status }): JSX.Element | null {
-  const { fleet: texts, columns } = messages.value
+  const { fleet: texts, columns } = viewMessages.value
   if (status.workers === undefined) return null
   return (
     <section class="panel" aria-label={texts.workers}>
@@ -195,7 +195,7 @@ function Workers({ status }: { status: Status }): JSX.Element | null {
 
 /** What was changed through the admin API, by which user, and what was refused. */
 function AuditLists(): JSX.Element | null {
-  const { fleet: texts } = messages.value
+  const { fleet: texts } = viewMessages.value
   const { answer } = useAnswer(() => api.audit(), [Math.floor(second.value / AUDIT_SECONDS)])
   if (answer === undefined) return null
   const { changes, refused = [] } = answer
@@ -231,18 +231,18 @@ function ChangeList({ changes }: { changes: readonly Change[] }): JSX.Element | 
 
 /** A user by name; a token by what it is, since it has no name. */
 function whoText({ who, via, role }: Change): string {
-  const { tokens } = messages.value.fleet
+  const { tokens } = viewMessages.value.fleet
   if (via === 'token') return role === 'viewer' ? tokens.viewer : tokens.operator
   return via === 'open' ? tokens.none : who === 'wrong token' && via === 'none' ? tokens.wrong : (who ?? '')
 }
 
 function refusedText(reason: string): string {
-  const { reasons } = messages.value.fleet
+  const { reasons } = viewMessages.value.fleet
   return Object.hasOwn(reasons, reason) ? reasons[reason as keyof typeof reasons] : reason
 }
 
 function changeText(operation: string): string {
-  const { operations } = messages.value.fleet
+  const { operations } = viewMessages.value.fleet
   return Object.hasOwn(operations, operation) ? operations[operation as keyof typeof operations] : operation
 }
 

@@ -5,7 +5,7 @@ import type { RefusedCall } from '../api/types.ts'
 import { useHeldOrder } from '../callers/held-order.ts'
 import { rules, second } from '../figures/live.ts'
 import { formatDuration, formatMoment, formatNumber } from '../i18n/format.ts'
-import { messages } from '../i18n/index.ts'
+import { viewMessages } from '../i18n/views/index.ts'
 import { Answered, useAnswer } from '../parts/answer.tsx'
 import { KeyText } from '../parts/key-text.tsx'
 import { type Column, LongTable } from '../parts/long-table.tsx'
@@ -19,7 +19,7 @@ const TOP = 500
 
 /** The last refused calls: which rule, which caller, which path, and what would have passed. */
 export function Refusals(): JSX.Element {
-  const { refusals: texts, callers: names, views } = messages.value
+  const { refusals: texts, callers: names, views } = viewMessages.value
   const [unmask, setUnmask] = useState(false)
   const [search, setSearch] = useState('')
   const rule = route.value.rest[0] ?? ''
@@ -57,7 +57,7 @@ export function Refusals(): JSX.Element {
 }
 
 function RefusalTable({ refusals }: { refusals: readonly RefusedCall[] }): JSX.Element {
-  const { refusals: texts, columns: titles, callers, views } = messages.value
+  const { refusals: texts, columns: titles, callers, views } = viewMessages.value
   const columns: Column[] = [
     { name: 'at', title: titles.at },
     { name: 'call', title: titles.call },
@@ -111,7 +111,7 @@ function RefusalTable({ refusals }: { refusals: readonly RefusedCall[] }): JSX.E
 
 /** What would have let the call pass. */
 function passText({ retryAfterMs, limit, remaining, periodMs = 0 }: RefusedCall): string {
-  const { refusals: texts } = messages.value
+  const { refusals: texts } = viewMessages.value
   const later = retryAfterMs === null || retryAfterMs === 0 ? '' : texts.later(formatDuration(retryAfterMs))
   if (limit === undefined || remaining === undefined || remaining >= 1) return later
   const more = limitText({ limits: [{ count: limit + 1, periodMs }] })
@@ -119,5 +119,5 @@ function passText({ retryAfterMs, limit, remaining, periodMs = 0 }: RefusedCall)
 }
 
 function numbersText({ limit = 0, remaining = 0, periodMs = 0 }: RefusedCall): string {
-  return messages.value.explain.left(formatNumber(remaining), limitText({ limits: [{ count: limit, periodMs }] }))
+  return viewMessages.value.explain.left(formatNumber(remaining), limitText({ limits: [{ count: limit, periodMs }] }))
 }

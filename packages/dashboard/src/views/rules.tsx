@@ -5,7 +5,7 @@ import { useHeldOrder } from '../callers/held-order.ts'
 import { Applied, type AppliedChange } from '../editor/applied.tsx'
 import { connection, rules } from '../figures/live.ts'
 import { formatNumber } from '../i18n/format.ts'
-import { messages } from '../i18n/index.ts'
+import { viewMessages } from '../i18n/views/index.ts'
 import { later } from '../parts/later.tsx'
 import { isNarrow } from '../parts/narrow.ts'
 import { returnFocus } from '../parts/sheet.tsx'
@@ -25,7 +25,7 @@ type Task = { readonly add: true } | { readonly change: Rule } | { readonly undo
 
 /** Every rule: where it comes from, what it allows, how near its busiest caller is to that. */
 export function Rules(): JSX.Element {
-  const { rules: texts, now, loading, editor } = messages.value
+  const { rules: texts, now, loading, editor } = viewMessages.value
   const [wanted, setWanted] = useState('')
   const [task, setTask] = useState<Task | undefined>(undefined)
   const [applied, setApplied] = useState<AppliedChange | undefined>(undefined)
@@ -55,7 +55,7 @@ export function Rules(): JSX.Element {
           onUndo={change => setTask({ undo: change })}
         />
       )}
-      <section class="panel" aria-label={messages.value.columns.rule}>
+      <section class="panel" aria-label={viewMessages.value.columns.rule}>
         <div class="panel-head">
           <p class="hush">{now.rows(formatNumber(rows.length), formatNumber(all.length))}</p>
           {isNarrow.value && <SortChoice sort={sort} />}

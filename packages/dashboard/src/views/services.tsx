@@ -3,8 +3,8 @@ import { api } from '../api/api.ts'
 import type { ServiceRoute } from '../api/service-types.ts'
 import { useHeldOrder } from '../callers/held-order.ts'
 import { paths, second } from '../figures/live.ts'
-import { messages } from '../i18n/index.ts'
 import { serviceTexts } from '../i18n/services/index.ts'
+import { viewMessages } from '../i18n/views/index.ts'
 import { Answered, useAnswer } from '../parts/answer.tsx'
 import { ProcessTable } from '../services/process-table.tsx'
 import { serviceRows } from '../services/service-rows.ts'
@@ -14,7 +14,7 @@ const REFRESH_SECONDS = 2
 
 /** The services behind the gateway, those in trouble first, and the gateway itself. */
 export function Services(): JSX.Element {
-  const { loading } = messages.value
+  const { loading } = viewMessages.value
   const texts = serviceTexts.value
   const turn = Math.floor(second.value / REFRESH_SECONDS)
   const processes = useAnswer(() => api.processes(), [turn])

@@ -6,7 +6,7 @@ import type { RuleDocument, RuleDraft, RuleNames, Where } from '../../api/types.
 import type { AppliedChange } from '../../editor/applied.tsx'
 import { rules } from '../../figures/live.ts'
 import { changeMessages } from '../../i18n/changes/index.ts'
-import { messages } from '../../i18n/index.ts'
+import { viewMessages } from '../../i18n/views/index.ts'
 import { problemOf, Refusal, useAnswer } from '../../parts/answer.tsx'
 import { later } from '../../parts/later.tsx'
 import { useSettled } from '../../parts/settled.ts'
@@ -120,7 +120,7 @@ export function FormSheet(props: FormSheetProps): JSX.Element {
           )}
           <p role="status" class={mistakes.size === 0 ? 'well' : 'ill'}>
             {mistakes.size > 0
-              ? messages.value.editor.mistakes([...mistakes.values()].flat().length)
+              ? viewMessages.value.editor.mistakes([...mistakes.values()].flat().length)
               : isChecked
                 ? texts.clean
                 : texts.checking}
