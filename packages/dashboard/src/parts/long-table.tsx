@@ -3,7 +3,9 @@ import { useState } from 'preact/hooks'
 
 /** So many rows are laid out whole; of more, only those in sight exist. */
 const WHOLE = 60
-const BEYOND_SIGHT = 6
+const BEYOND_SIGHT = 8
+/** Rows come and go by so many at a time, so that most steps of scrolling move what is there. */
+const AT_A_TIME = 4
 
 export interface Column {
   readonly name: string
@@ -37,11 +39,11 @@ interface LongTableProps<Row> {
 /** A table that stays quick with thousands of rows, and says to a screen reader how many there are. */
 export function LongTable<Row>(props: LongTableProps<Row>): JSX.Element {
   const { label, kind, columns, rows, rowHeight, keyOf, cells, isChosen, handlers, classOf } = props
-  const [top, setTop] = useState(0)
+  const [reached, setReached] = useState(0)
   const scrolls = rows.length > WHOLE
   const inSight = Math.ceil((globalThis.innerHeight * 0.7) / rowHeight)
-  const first = scrolls ? Math.max(0, Math.floor(top / rowHeight) - BEYOND_SIGHT) : 0
-  const last = scrolls ? Math.min(rows.length, first + inSight + 2 * BEYOND_SIGHT) : rows.length
+  const first = scrolls ? Math.max(0, Math.min(reached, rows.length) - BEYOND_SIGHT) : 0
+  const last = scrolls ? Math.min(rows.length, first + inSight + 2 * BEYOND_SIGHT + AT_A_TIME) : rows.length
   return (
     <div role="table" class={`long-table ${kind}`} aria-label={label} aria-rowcount={rows.length + 1}>
       <div role="rowgroup" class="head">
@@ -69,7 +71,9 @@ export function LongTable<Row>(props: LongTableProps<Row>): JSX.Element {
         class={scrolls ? 'scrolls' : ''}
         tabIndex={scrolls ? 0 : undefined}
         {...handlers}
-        onScroll={event => setTop(event.currentTarget.scrollTop)}
+        onScroll={({ currentTarget: { scrollTop } }) => {
+          setReached(Math.floor(scrollTop / rowHeight / AT_A_TIME) * AT_A_TIME)
+        }}
       >
         <div role="presentation" class="rows" style={{ height: `${rows.length * rowHeight}px` }}>
           {rows.slice(first, last).map((row, index) => (
