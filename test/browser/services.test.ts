@@ -96,8 +96,10 @@ describe('the view of services', () => {
     await expect.poll(() => first.getAttribute('data-address'), until).toBe(services.failing)
     await failing.locator('[data-state=resting]').waitFor(until)
     expect(await failing.textContent()).toContain('status 503')
-    expect(await failing.locator('[data-errors]').getAttribute('data-errors')).toBe('1')
-    expect(await rowOf(page, 'fast').locator('[data-errors]').getAttribute('data-errors')).toBe('0')
+    const errorsOf = (service: keyof typeof services) =>
+      rowOf(page, service).locator('[data-errors]').getAttribute('data-errors')
+    await expect.poll(() => errorsOf('failing'), until).toBe('1')
+    await expect.poll(() => errorsOf('fast'), until).toBe('0')
     const latencyOf = async (service: keyof typeof services) =>
       Number(await rowOf(page, service).locator('[data-p50]').getAttribute('data-p50'))
     await expect.poll(() => latencyOf('slow'), until).toBeGreaterThanOrEqual(slowMs)
@@ -118,9 +120,13 @@ describe('the view of services', () => {
   it('an explanation shows what an adaptive rule has found', async () => {
     const { page, problems, close } = await openTab(browser, `${admin}/#/explain`)
     await page.locator('textarea').fill('GET /orders')
-    await page.locator('form.ask button').click()
-    await page.locator('.found [data-fact=limit] dd').waitFor(until)
-    expect(await page.locator('.found [data-fact=latency] dd').textContent()).toMatch(/\d\s?m?s$/)
+    const ask = async () => {
+      await page.locator('form.ask button').click()
+      await page.locator('.found [data-fact=limit] dd').waitFor(until)
+      return await page.locator('.found [data-fact=latency] dd').textContent()
+    }
+    // known once calls have ended
+    await expect.poll(ask, until).toMatch(/\d\s?m?s$/)
     expect(problems).toEqual([])
     await close()
   })
