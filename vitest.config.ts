@@ -14,7 +14,7 @@ const alone = [
   'test/{accuracy,chaos}/*.test.ts',
   'test/gateway/hostile/large-transfers.test.ts',
 ]
-/** Tests that measure time and mostly wait: three of them run side by side, and nothing else. */
+/** Tests that measure time and mostly wait: five of them run side by side, and nothing else. */
 const timed = [
   'packages/limiter/src/pacing/shared-pace*.test.ts',
   'packages/limiter/src/tests/{flapping,lost-counts,outages}.test.ts',
@@ -27,7 +27,7 @@ const timed = [
 const startsMore = /child_process|worker_threads|\/(fakes|servers|helpers)\/|listen\(|createLimiter/
 /** In the text of tests that need modules of their own, such as those of warnings that are printed once. */
 const ownModules =
-  /vi\.(mock|doMock|resetModules|stub)|'warning'|emitWarning|process\.(emit|exit)\b|syncBuiltin|inspector|config-center/
+  /vi\.(mock|doMock|resetModules|stubGlobal)|(on|off|once)\(\w*,? ?'warning'|emitWarning|process\.(emit|exit)\b|syncBuiltin|inspector|config-center/
 /** In the text of tests that stop the timers, which servers of other files may still use. */
 const ownTimers = /vi\.useFakeTimers/
 const testsIn = (folder: string) => {
@@ -63,6 +63,13 @@ const longest = [
     'gateway/upstreams/upstreams',
     'clients/clients',
     'behaviors/behaviors',
+    'browser/rule-form',
+    'gateway/telemetry/telemetry-process',
+    'gateway/http2/services',
+    'browser/time-ranges',
+    'browser/operator',
+    'gateway/lifecycle/admin-state',
+    '../packages/limiter/src/stores/redis/tests/spread',
   ],
 ].map(name => source(`test/${name}.test.ts`))
 
@@ -139,7 +146,7 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: 'timed', include: timed, maxWorkers: 3, sequence: { groupOrder: 2 } },
+        test: { name: 'timed', include: timed, maxWorkers: 5, sequence: { groupOrder: 2 } },
       },
       {
         extends: true,
