@@ -1,5 +1,5 @@
 // npm run screenshots: every view of the dashboard, in both themes and both languages, on a gateway that really runs.
-// It takes about six minutes, five of them to let the figures fill their chart. `-- --warm 100` is quicker.
+// It takes about eight minutes, five of them to let the figures fill their chart. `-- --warm 100` is quicker.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,12 +21,21 @@ const images = join(root, 'docs/images')
 const children = []
 
 /** Where a picture is taken, if not on the view of its name. */
-const places = { review: 'editor', trial: 'rules/hello' }
+const places = { review: 'editor', trial: 'rules/hello', form: 'rules', hour: 'now?range=1h' }
 
 /** What is done on a view before its picture is taken, by the buttons' order rather than their words. */
 const views = {
   now: async () => {},
+  hour: async page => {
+    const box = await page.locator('.chart canvas').first().boundingBox()
+    await page.mouse.move(box.x + box.width * 0.9, box.y + 80)
+  },
   rules: async () => {},
+  form: async page => {
+    await page.locator('button.add').click()
+    await page.locator('.templates button').first().click()
+    await page.locator('.rule-form').waitFor()
+  },
   callers: async page => page.locator('.callers').first().waitFor(),
   refusals: async page => page.locator('.refusals').first().waitFor(),
   trial: async page => {
@@ -34,7 +43,7 @@ const views = {
     // time to hear of a trial that runs already
     await pause(1500)
     if ((await page.locator('.sides').count()) === 0) {
-      await page.locator('.details .actions button').nth(1).click()
+      await page.locator('.details .actions button[aria-expanded]').click()
       const text = page.locator('.trial textarea')
       await text.fill((await text.inputValue()).replace('5/10s', '3/10s'))
       await page.locator('.trial button').click()
@@ -69,6 +78,14 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
   })
 }
 
+/** Pictures of one moment, in English only. */
+const moments = {
+  /** While Redis is away. */
+  outage: { place: 'fleet', before: started => started.stopRedis() },
+  /** A gateway with two workers. */
+  workers: { place: 'services', before: started => started.startWorkers() },
+}
+
 try {
   await take(await startEverything())
 } finally {
@@ -89,8 +106,11 @@ async function startEverything() {
   writeFileSync(config, text.replace(/^# Who calls/m, `${store}# Who calls`))
   const upstream = await createDemoService().listen({ port: 0, host: '127.0.0.1' })
   const args = ['--config', config, '--upstream', upstream, '--port', '0', '--admin-port', '0']
-  const diana = start(process.execPath, [join(root, 'packages/gateway/bin/diana.mjs'), 'start', ...args])
-  const printed = await untilPrinted(diana, /listens on (\S+)[\s\S]*Dashboard: (\S+)/)
+  const startGateway = async (...more) => {
+    const diana = start(process.execPath, [join(root, 'packages/gateway/bin/diana.mjs'), 'start', ...args, ...more])
+    return await untilPrinted(diana, /listens on (\S+)[\s\S]*Dashboard: (\S+)/)
+  }
+  const printed = await startGateway()
   for (let crowd = 0; crowd < 3; crowd++) startDemoTraffic(printed[1])
 
   // an outage to tell of
@@ -98,12 +118,28 @@ async function startEverything() {
   await pause(warmMs / 2)
   firstRedis.kill('SIGKILL')
   await pause(4000)
-  redis().stdout.resume()
+  const secondRedis = redis()
+  secondRedis.stdout.resume()
   await pause(warmMs / 2)
-  return printed[2]
+  return {
+    dashboard: printed[2],
+    async stopRedis() {
+      secondRedis.kill('SIGKILL')
+      await pause(6000)
+      return printed[2]
+    },
+    async startWorkers() {
+      redis().stdout.resume()
+      const withWorkers = await startGateway('--workers', '2')
+      startDemoTraffic(withWorkers[1])
+      await pause(20_000)
+      return withWorkers[2]
+    },
+  }
 }
 
-async function take(dashboard) {
+async function take(started) {
+  const { dashboard } = started
   const browser = await chromium.launch({
     executablePath: findProgram('chromium', process.env.PATH),
     args: ['--no-sandbox'],
@@ -126,6 +162,21 @@ async function take(dashboard) {
   await phone.goto(dashboard)
   await pause(2500)
   await photograph(phone, join(images, 'dashboard-phone.webp'))
+  for (const [name, { place, before }] of Object.entries(moments)) {
+    const address = await before(started)
+    for (const theme of ['light', 'dark']) {
+      const page = await browser.newPage({
+        colorScheme: theme,
+        locale: 'en-GB',
+        viewport: { width: 1200, height: 820 },
+      })
+      await page.goto(`${address}/#/${place}`)
+      await page.locator('.pulse[data-state=live]').waitFor()
+      await pause(2500)
+      await photograph(page, join(images, `dashboard-${name}-${theme}-en.webp`))
+      await page.close()
+    }
+  }
   await browser.close()
 }
 

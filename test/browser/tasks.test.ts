@@ -3,10 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type RedisServer, startRedis } from '../../packages/limiter/src/sources/servers/redis-server.ts'
 import { buildPage } from './built-page.ts'
 import { call, openBrowser, openTab, type Running, runGateway, write } from './stage.ts'
 
-const rules = `identify:
+const rulesOf = (redis: string) => `store: { redis: "redis://${redis}", timeout: 2s }
+identify:
   account: [header:x-account-id]
 rules:
   - id: orders
@@ -17,11 +19,17 @@ rules:
     by: ip
     limit: 1000/s
     block: manual
+  - id: reports
+    match: { path: /reports }
+    by: account
+    limit: { default: 2/h, overrides: true }
 `
 const until = { timeout: 15_000 }
 const textOf = (locator: Locator) => expect.poll(() => locator.textContent(), until)
 
 let browser: Browser
+let server: RedisServer
+let rules: string
 let built: string
 let folder: string
 let config: string
@@ -35,6 +43,8 @@ beforeAll(async () => {
   browser = await openBrowser()
   folder = mkdtempSync(join(tmpdir(), 'diana-tasks-'))
   config = join(folder, 'diana.yaml')
+  server = await startRedis()
+  rules = rulesOf(server.authority)
   writeFileSync(config, rules)
   diana = await runGateway({ config, page: built })
   await call(`${diana.url}/orders`, 'ann', 7)
@@ -45,6 +55,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser?.close()
   await diana?.close()
+  await server?.close()
   rmSync(folder, { recursive: true })
 })
 
@@ -157,4 +168,48 @@ describe('what an operator does every day, each in at most five clicks', () => {
       await click(link('Fleet & store'))
       await textOf(page.locator('.changes')).toMatch(/rules written.*trial put in force.*caller unblocked/s)
     }))
+
+  it('a new rule: added from a template, without a word of YAML', () =>
+    task(async click => {
+      await click(link('Rules'))
+      await click(button('Add a rule'))
+      await click(page.locator('.templates button').filter({ hasText: 'Protect an expensive route' }))
+      await page.getByRole('dialog').getByLabel('Name').fill('exports')
+      await page.getByRole('dialog').getByLabel('Paths').fill('/exports')
+      await click(button('Review…'))
+      await click(button('Apply'))
+      await expect.poll(() => readFileSync(config, 'utf8'), until).toContain('id: exports')
+    }))
+
+  it('one customer gets a higher limit, with an end and a reason', () =>
+    task(async click => {
+      expect(await call(`${diana.url}/reports`, 'gus', 3)).toEqual([200, 200, 503])
+      await click(link('Callers'))
+      await click(button('Show names'))
+      await page.getByLabel('Find a caller').fill('gus')
+      const row = page.locator('.callers .rows [role=row]').filter({ hasText: 'gus' }).filter({ hasText: 'reports' })
+      await click(row.getByRole('button', { name: 'Limit…' }))
+      const dialog = page.getByRole('dialog')
+      await dialog.getByLabel('Limit', { exact: true }).fill('50/h')
+      await dialog.getByLabel('Until').fill('2099-01-01T00:00')
+      await dialog.getByLabel('Reason').fill('quarterly report')
+      await click(dialog.getByRole('button', { name: 'Set limit' }))
+      await page.getByText('has 50/h from now on.').waitFor(until)
+      await expect.poll(async () => (await call(`${diana.url}/reports`, 'gus'))[0], until).toBe(200)
+    }))
+
+  it('is Redis healthy, and what happened while it was not', async () => {
+    await server.stop()
+    await expect.poll(async () => (await call(`${diana.url}/orders`, 'hal'))[0], until).toBe(200)
+    await page.getByText('Redis cannot be reached, so this process counts by itself').waitFor(until)
+    await server.start()
+    await page.getByText('so this process counts by itself').waitFor({ state: 'detached', timeout: 30_000 })
+    await task(async click => {
+      await click(link('Fleet & store'))
+      await textOf(page.locator('.store .verdict')).toContain('Redis answers')
+      await textOf(page.locator('.store .history')).toMatch(
+        /\d+ calls decided by this process, about \d+ of them beyond/,
+      )
+    })
+  }, 90_000)
 })
