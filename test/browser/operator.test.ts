@@ -1,10 +1,7 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import type { Browser, Locator, Page } from 'playwright-core'
+import { writeFileSync } from 'node:fs'
+import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { buildPage } from './built-page.ts'
-import { call, openBrowser, openTab, type Running, runGateway } from './stage.ts'
+import { call, openStage, openTab, type Running, runGateway, type Stage, textOf, until } from './stage.ts'
 
 const long = `a-rule-whose-name-is-${'very-'.repeat(12)}long`.slice(0, 64)
 const rules = `identify:
@@ -22,32 +19,22 @@ rules:
     limit: 2/h
     whenFull: shadow
 `
-const until = { timeout: 15_000 }
-const textOf = (locator: Locator) => expect.poll(() => locator.textContent(), until)
 
+let stage: Stage
 let browser: Browser
 let built: string
-let folder: string
 let config: string
 let diana: Running
 
 beforeAll(async () => {
-  built = await buildPage()
-  browser = await openBrowser()
-  folder = mkdtempSync(join(tmpdir(), 'diana-operator-'))
-  config = join(folder, 'diana.yaml')
-  writeFileSync(config, rules)
-  diana = await runGateway({ config, page: built })
+  stage = await openStage(rules)
+  ;({ browser, built, config, diana } = stage)
   await call(`${diana.url}/hello`, 'ann', 7)
   await call(`${diana.url}/long`, 'ann', 1)
   await call(`${diana.url}/perhaps`, 'ann', 4)
 }, 60_000)
 
-afterAll(async () => {
-  await browser?.close()
-  await diana?.close()
-  rmSync(folder, { recursive: true })
-})
+afterAll(() => stage?.close())
 
 const open = (view: string, options: Parameters<typeof openTab>[2] = {}) =>
   openTab(browser, `${diana.admin}/#/${view}`, options)

@@ -1,12 +1,10 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Browser, Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { buildPage } from './built-page.ts'
-import { call, openBrowser, openTab, type Running, runGateway } from './stage.ts'
+import { call, openStage, openTab, type Running, runGateway, type Stage, textOf, until } from './stage.ts'
 
 const rules = `# the rules of the shop
 identify:
@@ -25,32 +23,22 @@ rules:
     limit: 1/s
 `
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-const until = { timeout: 15_000 }
-const textOf = (locator: Locator) => expect.poll(() => locator.textContent(), until)
 
+let stage: Stage
 let browser: Browser
 let built: string
-let folder: string
 let config: string
 let diana: Running
 let page: Page
 let problems: string[]
 
 beforeAll(async () => {
-  built = await buildPage()
-  browser = await openBrowser()
-  folder = mkdtempSync(join(tmpdir(), 'diana-rule-form-'))
-  config = join(folder, 'diana.yaml')
-  writeFileSync(config, rules)
-  diana = await runGateway({ config, page: built })
+  stage = await openStage(rules)
+  ;({ browser, built, config, diana } = stage)
   ;({ page, problems } = await openTab(browser, `${diana.admin}/#/rules`))
 }, 60_000)
 
-afterAll(async () => {
-  await browser?.close()
-  await diana?.close()
-  rmSync(folder, { recursive: true })
-})
+afterAll(() => stage?.close())
 
 const file = () => readFileSync(config, 'utf8')
 const button = (name: string) => page.getByRole('button', { name, exact: true })
@@ -215,8 +203,8 @@ describe('rules by form', () => {
 
 describe('a gateway with a config center', () => {
   it('a new rule is written to the config center unless the local file is chosen', async () => {
-    const remote = join(folder, 'center.yaml')
-    const local = join(folder, 'local.yaml')
+    const remote = join(dirname(config), 'center.yaml')
+    const local = join(dirname(config), 'local.yaml')
     writeFileSync(remote, 'rules:\n  - { id: far, limit: 1/s }\n')
     writeFileSync(local, `remote: { file: ${remote} }\nrules:\n  - { id: near, limit: 1/s }\n`)
     const both = await runGateway({ config: local, page: built })

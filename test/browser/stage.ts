@@ -1,11 +1,22 @@
 import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createLimiter } from 'diana-limiter'
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core'
+import { expect } from 'vitest'
 import { type AdminOptions, createAdmin } from '../../packages/gateway/src/admin/server/create-admin.ts'
 import { createGateway } from '../../packages/gateway/src/gateway.ts'
 import { findProgram } from '../../scripts/programs.mjs'
+import { buildPage } from './built-page.ts'
+
+/** How long the page may take to show something. */
+export const until = { timeout: 15_000 }
+
+/** The text of an element, awaited. */
+export const textOf = (locator: Locator) => expect.poll(() => locator.textContent(), until)
 
 export function openBrowser(): Promise<Browser> {
   const path = process.env.PATH ?? ''
@@ -74,6 +85,33 @@ export async function runGateway({ config, page, ports, token, viewToken, identi
       await limiter.close()
       service.closeAllConnections()
       service.close()
+    },
+  }
+}
+
+/** A gateway with its rules in a file, the built page, and a browser to look at it. */
+export interface Stage {
+  readonly browser: Browser
+  readonly built: string
+  /** The path of the rule file. */
+  readonly config: string
+  readonly diana: Running
+  close(): Promise<void>
+}
+
+export async function openStage(rules: string): Promise<Stage> {
+  const built = await buildPage()
+  const browser = await openBrowser()
+  const folder = mkdtempSync(join(tmpdir(), 'diana-page-'))
+  const config = join(folder, 'diana.yaml')
+  writeFileSync(config, rules)
+  const diana = await runGateway({ config, page: built })
+  return {
+    ...{ browser, built, config, diana },
+    async close() {
+      await browser.close()
+      await diana.close()
+      rmSync(folder, { recursive: true })
     },
   }
 }

@@ -1,11 +1,8 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import type { Browser, Locator, Page } from 'playwright-core'
+import { readFileSync } from 'node:fs'
+import type { Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RedisServer, startRedis } from '../../packages/limiter/src/sources/servers/redis-server.ts'
-import { buildPage } from './built-page.ts'
-import { call, openBrowser, openTab, type Running, runGateway, write } from './stage.ts'
+import { call, openStage, openTab, type Running, type Stage, textOf, until, write } from './stage.ts'
 
 const rulesOf = (redis: string) => `store: { redis: "redis://${redis}", timeout: 2s }
 identify:
@@ -24,14 +21,10 @@ rules:
     by: account
     limit: { default: 2/h, overrides: true }
 `
-const until = { timeout: 15_000 }
-const textOf = (locator: Locator) => expect.poll(() => locator.textContent(), until)
 
-let browser: Browser
+let stage: Stage
 let server: RedisServer
 let rules: string
-let built: string
-let folder: string
 let config: string
 let diana: Running
 let page: Page
@@ -39,24 +32,18 @@ let problems: string[]
 let clicks = 0
 
 beforeAll(async () => {
-  built = await buildPage()
-  browser = await openBrowser()
-  folder = mkdtempSync(join(tmpdir(), 'diana-tasks-'))
-  config = join(folder, 'diana.yaml')
   server = await startRedis()
   rules = rulesOf(server.authority)
-  writeFileSync(config, rules)
-  diana = await runGateway({ config, page: built })
+  stage = await openStage(rules)
+  ;({ config, diana } = stage)
   await call(`${diana.url}/orders`, 'ann', 7)
   await call(`${diana.url}/orders`, 'bob', 2)
-  ;({ page, problems } = await openTab(browser, diana.admin))
+  ;({ page, problems } = await openTab(stage.browser, diana.admin))
 }, 60_000)
 
 afterAll(async () => {
-  await browser?.close()
-  await diana?.close()
+  await stage?.close()
   await server?.close()
-  rmSync(folder, { recursive: true })
 })
 
 /** Each task begins at the first view, and its clicks are counted; what is typed is not. */

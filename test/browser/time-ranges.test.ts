@@ -1,21 +1,14 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { createLimiter, type Limiter } from 'diana-limiter'
-import type { Browser, Locator, Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RedisServer, startRedis } from '../../packages/limiter/src/sources/servers/redis-server.ts'
 import { historyLevels } from '../../packages/limiter/src/stats/history/history-levels.ts'
-import { buildPage } from './built-page.ts'
-import { call, openBrowser, openTab, type Running, runGateway } from './stage.ts'
+import { call, openStage, openTab, type Running, type Stage, textOf, until } from './stage.ts'
 
-const until = { timeout: 15_000 }
-const textOf = (locator: Locator) => expect.poll(() => locator.textContent(), until)
 const numberOf = async (locator: Locator) => Number((await locator.textContent())?.replaceAll(',', ''))
 
-let browser: Browser
+let stage: Stage
 let server: RedisServer
-let folder: string
 let diana: Running
 let other: Limiter
 let page: Page
@@ -48,28 +41,20 @@ async function writeHistory(): Promise<void> {
 }
 
 beforeAll(async () => {
-  const built = await buildPage()
-  browser = await openBrowser()
   server = await startRedis()
   await writeHistory()
-  folder = mkdtempSync(join(tmpdir(), 'diana-time-'))
-  const config = join(folder, 'diana.yaml')
   const store = `redis://${server.authority}`
-  writeFileSync(
-    config,
-    `store: { redis: ${store} }\nrules:\n  - { id: orders, limit: 1000/s }\n  - { id: search, limit: 1000/s }\n`,
-  )
+  const rules = `store: { redis: ${store} }\nrules:\n  - { id: orders, limit: 1000/s }\n  - { id: search, limit: 1000/s }\n`
   other = await createLimiter({ store: { redis: store }, rules: [{ id: 'orders', limit: '1000/s' }] })
-  diana = await runGateway({ config, page: built })
-  ;({ page, problems } = await openTab(browser, `${diana.admin}/#/now`))
+  stage = await openStage(rules)
+  ;({ diana } = stage)
+  ;({ page, problems } = await openTab(stage.browser, `${diana.admin}/#/now`))
 }, 60_000)
 
 afterAll(async () => {
-  await browser?.close()
-  await diana?.close()
+  await stage?.close()
   await other?.close()
   await server?.close()
-  rmSync(folder, { recursive: true })
 })
 
 const link = (name: string) => page.getByRole('link', { name, exact: true })
