@@ -21,15 +21,11 @@ const images = join(root, 'docs/images')
 const children = []
 
 /** Where a picture is taken, if not on the view of its name. */
-const places = { review: 'editor', trial: 'rules/hello', form: 'rules', hour: 'now?range=1h' }
+const places = { review: 'editor', trial: 'rules/hello', form: 'rules' }
 
 /** What is done on a view before its picture is taken, by the buttons' order rather than their words. */
 const views = {
   now: async () => {},
-  hour: async page => {
-    const box = await page.locator('.chart canvas').first().boundingBox()
-    await page.mouse.move(box.x + box.width * 0.9, box.y + 80)
-  },
   rules: async () => {},
   form: async page => {
     await page.locator('button.add').click()
