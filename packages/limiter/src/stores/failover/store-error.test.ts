@@ -46,7 +46,10 @@ it.each([
 
 it('what no server has said is about the way to it', () => {
   expect(classifyError(new Error('connect ECONNREFUSED 127.0.0.1:1'))).toMatchObject({ kind: 'down', isSilent: false })
-  expect(classifyError(new Error("Stream isn't writeable"))).toMatchObject({ kind: 'down' })
+  expect(classifyError(new Error("Stream isn't writeable"))).toMatchObject({
+    kind: 'down',
+    message: 'there is no connection to Redis',
+  })
   expect(classifyError('nonsense')).toMatchObject({ kind: 'down', message: 'nonsense' })
 })
 

@@ -24,12 +24,15 @@ export class UnreadableReply extends Error {
 }
 
 const LONGEST = 300
+/** What ioredis says of a command while it has no connection, about settings that Diana has chosen. */
+const NOT_CONNECTED = /Stream isn't writeable/
 
 export function classifyError(error: unknown): StoreError {
   const text = error instanceof Error ? error.message : String(error)
   const isSilent = error instanceof TooLate
   const { code, kind, remedy } = causeOf(error, text)
-  return { code, kind, remedy, message: text.slice(0, LONGEST), isSilent }
+  const message = NOT_CONNECTED.test(text) ? 'there is no connection to Redis' : text.slice(0, LONGEST)
+  return { code, kind, remedy, message, isSilent }
 }
 
 function causeOf(error: unknown, text: string): Pick<Cause, 'code' | 'kind' | 'remedy'> {
