@@ -1,11 +1,13 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import type { Block, Caller } from '../api/types.ts'
+import type { Block, Caller, Rule } from '../api/types.ts'
 import { rules } from '../figures/live.ts'
 import { formatMoment } from '../i18n/format.ts'
 import { viewMessages } from '../i18n/views/index.ts'
 import { KeyText, makeVisible } from '../parts/key-text.tsx'
 import { Sheet } from '../parts/sheet.tsx'
+import { ListedCallers } from './listed-callers.tsx'
+import { NamedCallerFields } from './named-caller.tsx'
 
 const PERIODS = ['1m', '10m', '1h', '1d']
 const USUAL = '10m'
@@ -71,51 +73,41 @@ export function BlockPanel({ blocks, onLift, onBlock }: BlockPanelProps): JSX.El
         <h2>{texts.blocks}</h2>
       </div>
       {blocks.length === 0 ? <p class="empty">{texts.noBlocks}</p> : <BlockTable blocks={blocks} onLift={onLift} />}
-      {onBlock && blocking.length > 0 && <BlockForm rules={blocking.map(({ id }) => id)} onBlock={onBlock} />}
+      {onBlock && blocking.length > 0 && <BlockForm rules={blocking} onBlock={onBlock} />}
       {rules.value?.every(({ canBlock }) => canBlock === false) && <p class="hush">{texts.noRuleBlocks}</p>}
     </section>
   )
 }
 
 interface BlockFormProps {
-  readonly rules: readonly string[]
+  readonly rules: readonly Rule[]
   readonly onBlock: (rule: string, key: string, period: string) => void
 }
 
-function BlockForm({ rules: ids, onBlock }: BlockFormProps): JSX.Element {
-  const { callers: texts, columns } = viewMessages.value
-  const [rule, setRule] = useState(ids[0]!)
+function BlockForm({ rules: choice, onBlock }: BlockFormProps): JSX.Element {
+  const { callers: texts } = viewMessages.value
+  const [chosen, setChosen] = useState('')
   const [key, setKey] = useState('')
   const [period, setPeriod] = useState(USUAL)
-  const by = rules.value?.find(({ id }) => id === rule)?.by[0] ?? ''
+  const rule = choice.find(({ id }) => id === chosen) ?? choice[0]!
   return (
     <form
       class="actions block-form"
       onSubmit={event => {
         event.preventDefault()
         if (key.trim() === '') return
-        onBlock(rule, key.trim(), period)
+        onBlock(rule.id, key.trim(), period)
         setKey('')
       }}
     >
-      <label>
-        {columns.rule}{' '}
-        <select value={rule} onChange={event => setRule(event.currentTarget.value)}>
-          {ids.map(id => (
-            <option key={id}>{id}</option>
-          ))}
-        </select>
-      </label>
-      <label>
-        {by}{' '}
-        <input
-          value={key}
-          aria-label={texts.blockWhom(by)}
-          spellcheck={false}
-          autocapitalize="off"
-          onInput={event => setKey(event.currentTarget.value)}
-        />
-      </label>
+      <NamedCallerFields
+        rules={choice}
+        rule={rule}
+        value={key}
+        label={texts.blockWhom}
+        onRule={setChosen}
+        onValue={setKey}
+      />
       <Period period={period} onChoose={setPeriod} />
       <button type="submit" class="stern" disabled={key.trim() === ''}>
         {texts.blockByName}
@@ -127,36 +119,15 @@ function BlockForm({ rules: ids, onBlock }: BlockFormProps): JSX.Element {
 function BlockTable({ blocks, onLift }: Pick<BlockPanelProps, 'blocks' | 'onLift'>): JSX.Element {
   const { columns, callers: texts } = viewMessages.value
   return (
-    <table class="plain blocks">
-      <thead>
-        <tr>
-          <th scope="col">{columns.key}</th>
-          <th scope="col">{columns.rule}</th>
-          <th scope="col">{columns.since}</th>
-          <th scope="col">{columns.until}</th>
-          {onLift && <th scope="col">{columns.action}</th>}
-        </tr>
-      </thead>
-      <tbody>
-        {blocks.map(block => (
-          <tr key={block.id}>
-            <td>
-              <KeyText text={block.key} />
-            </td>
-            <td>{block.rule}</td>
-            <td>{block.since === undefined ? '' : formatMoment(block.since)}</td>
-            <td>{formatMoment(block.until)}</td>
-            {onLift && (
-              <td>
-                <button type="button" class="quiet" onClick={() => onLift(block)}>
-                  {texts.lift}
-                </button>
-              </td>
-            )}
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <ListedCallers
+      kind="blocks"
+      rows={blocks}
+      columns={[
+        { title: columns.since, text: ({ since }) => (since === undefined ? '' : formatMoment(since)) },
+        { title: columns.until, text: ({ until }) => formatMoment(until) },
+      ]}
+      action={onLift && { title: texts.lift, onAct: onLift }}
+    />
   )
 }
 

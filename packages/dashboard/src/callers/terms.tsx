@@ -6,9 +6,10 @@ import { rules } from '../figures/live.ts'
 import { formatMoment, formatNumber } from '../i18n/format.ts'
 import { viewMessages } from '../i18n/views/index.ts'
 import { useAnswer } from '../parts/answer.tsx'
-import { KeyText } from '../parts/key-text.tsx'
 import { Sheet } from '../parts/sheet.tsx'
 import { nameOf } from './blocks.tsx'
+import { ListedCallers } from './listed-callers.tsx'
+import { NamedCallerFields } from './named-caller.tsx'
 
 /** Does something, and then says a sentence about it. */
 export type Act = (action: Promise<unknown>, sentence: string | (() => string)) => void
@@ -41,73 +42,41 @@ export function TermsPanel({ overrides, act }: TermsPanelProps): JSX.Element {
 function OverrideTable({ overrides, act }: TermsPanelProps): JSX.Element {
   const { columns, terms } = viewMessages.value
   return (
-    <table class="plain blocks overrides">
-      <thead>
-        <tr>
-          <th scope="col">{columns.key}</th>
-          <th scope="col">{columns.rule}</th>
-          <th scope="col">{terms.limit}</th>
-          <th scope="col">{columns.until}</th>
-          <th scope="col">{terms.reason}</th>
-          {act && <th scope="col">{columns.action}</th>}
-        </tr>
-      </thead>
-      <tbody>
-        {overrides.map(({ id, key, rule, limit, until, setBy, reason }) => (
-          <tr key={id}>
-            <td>
-              <KeyText text={key} />
-            </td>
-            <td>{rule}</td>
-            <td>{limit}</td>
-            <td>{until === undefined ? terms.endless : formatMoment(until)}</td>
-            <td>{[reason, setBy].filter(Boolean).join(' · ')}</td>
-            {act && (
-              <td>
-                <button
-                  type="button"
-                  class="quiet"
-                  onClick={() => act(api.removeOverride(id), terms.removed(nameOf(key)))}
-                >
-                  {terms.remove}
-                </button>
-              </td>
-            )}
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <ListedCallers
+      kind="blocks overrides"
+      rows={overrides}
+      columns={[
+        { title: terms.limit, text: ({ limit }) => limit },
+        { title: columns.until, text: ({ until }) => (until === undefined ? terms.endless : formatMoment(until)) },
+        { title: terms.reason, text: ({ reason, setBy }) => [reason, setBy].filter(Boolean).join(' · ') },
+      ]}
+      action={
+        act && {
+          title: terms.remove,
+          onAct: ({ id, key }) => act(api.removeOverride(id), terms.removed(nameOf(key))),
+        }
+      }
+    />
   )
 }
 
 function TermsByName({ rules: choice, act }: { rules: readonly Rule[]; act: Act }): JSX.Element | null {
-  const { columns, terms } = viewMessages.value
+  const { terms } = viewMessages.value
   const [chosen, setChosen] = useState('')
   const [key, setKey] = useState('')
   const rule = choice.find(({ id }) => id === chosen) ?? choice[0]
   if (rule === undefined) return null
-  const by = rule.by[0] ?? ''
   return (
     <>
       <div class="actions block-form">
-        <label>
-          {columns.rule}{' '}
-          <select value={rule.id} onChange={event => setChosen(event.currentTarget.value)}>
-            {choice.map(({ id }) => (
-              <option key={id}>{id}</option>
-            ))}
-          </select>
-        </label>
-        <label>
-          {by}{' '}
-          <input
-            value={key}
-            aria-label={terms.value(by)}
-            spellcheck={false}
-            autocapitalize="off"
-            onInput={event => setKey(event.currentTarget.value)}
-          />
-        </label>
+        <NamedCallerFields
+          rules={choice}
+          rule={rule}
+          value={key}
+          label={terms.value}
+          onRule={setChosen}
+          onValue={setKey}
+        />
       </div>
       <TermsForms rule={rule} caller={{ rule: rule.id, key: key.trim() }} name={key.trim()} act={act} />
     </>
