@@ -133,14 +133,14 @@ export default defineConfig({
         extends: true,
         // most of these wait for servers and timers, so more files than processors run side by side
         test: {
-          ...{ name: 'together', include, exclude: [...exclude, ...pure, ...shared, ...measuring], maxWorkers: 5 },
+          ...{ name: 'together', include, exclude: [...exclude, ...pure, ...shared, ...measuring], maxWorkers: 4 },
           sequence: { groupOrder: 1 },
         },
       },
       {
         extends: true,
         test: {
-          ...{ name: 'shared', include: shared, exclude: [...exclude, ...measuring], isolate: false, maxWorkers: 5 },
+          ...{ name: 'shared', include: shared, exclude: [...exclude, ...measuring], isolate: false, maxWorkers: 4 },
           sequence: { groupOrder: 1 },
         },
       },
