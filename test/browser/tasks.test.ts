@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RedisServer, startRedis } from '../../packages/limiter/src/sources/servers/redis-server.ts'
@@ -46,6 +47,10 @@ afterAll(async () => {
   await server?.close()
 })
 
+/** Where pictures of each task's last step are written, if anywhere. */
+const pictures = process.env.DIANA_TASK_PICTURES
+let pictured = 0
+
 /** Each task begins at the first view, and its clicks are counted; what is typed is not. */
 async function task(work: (click: (target: Locator) => Promise<void>) => Promise<void>): Promise<void> {
   clicks = 0
@@ -54,6 +59,7 @@ async function task(work: (click: (target: Locator) => Promise<void>) => Promise
     clicks++
     await target.click(until)
   })
+  if (pictures) await page.screenshot({ path: join(pictures, `task-${++pictured}.png`) })
   expect(clicks).toBeLessThanOrEqual(5)
   expect(problems).toEqual([])
 }

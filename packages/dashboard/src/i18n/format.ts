@@ -87,7 +87,13 @@ export function zoneText(): string {
 }
 
 export function formatMoment(at: number): string {
-  const isToday = new Date(at).toDateString() === new Date().toDateString()
+  const [then, now] = [new Date(at), new Date()]
+  const isToday = then.toDateString() === now.toDateString()
+  const day = {
+    month: 'short',
+    day: 'numeric',
+    ...(then.getFullYear() !== now.getFullYear() && { year: 'numeric' }),
+  } as const
   const time = { hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false } as const
-  return new Intl.DateTimeFormat(locale(), isToday ? time : { month: 'short', day: 'numeric', ...time }).format(at)
+  return new Intl.DateTimeFormat(locale(), isToday ? time : { ...day, ...time }).format(at)
 }

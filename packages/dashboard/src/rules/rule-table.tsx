@@ -3,6 +3,7 @@ import type { Rule } from '../api/types.ts'
 import { Load } from '../charts/moon.tsx'
 import { Sparkline } from '../charts/sparkline.tsx'
 import { loadOf, ringOf, second } from '../figures/live.ts'
+import { SECONDS } from '../figures/ring.ts'
 import { formatShort } from '../i18n/format.ts'
 import { viewMessages } from '../i18n/views/index.ts'
 import { type Column, LongTable } from '../parts/long-table.tsx'
@@ -112,12 +113,17 @@ function Limit({ rule }: { rule: Rule }): JSX.Element {
   )
 }
 
+/** Whether a trial of a rule has had calls in the last minutes. */
+function isTried(rule: string): boolean {
+  return (ringOf(`${rule}~trial`)?.sum(second.value, SECONDS, 'allowed') ?? 0) > 0
+}
+
 function State({ rule }: { rule: Rule }): JSX.Element {
   const { states } = viewMessages.value.rules
   return (
     <span class="states">
       <span class={`badge ${rule.state}`}>{states[rule.state]}</span>
-      {ringOf(`${rule.id}~trial`) && <span class="badge trial">{states.trial}</span>}
+      {isTried(rule.id) && <span class="badge trial">{states.trial}</span>}
     </span>
   )
 }
