@@ -18,7 +18,7 @@ interface ListedCallersProps<Row> {
   readonly action: { readonly title: string; readonly onAct: (row: Row) => void } | undefined
 }
 
-/** Callers whom something was done to, with the way to take it back. */
+/** Callers that operators or rules have blocked or given another limit, each with a button that ends it. */
 export function ListedCallers<Row extends ListedCaller>(props: ListedCallersProps<Row>): JSX.Element {
   const { kind, rows, columns, action } = props
   const titles = viewMessages.value.columns
