@@ -74,9 +74,29 @@ describe('logins', () => {
     await send(login, 200, ann())
     expect(await pass(11, login, 401, ann)).toBe(10)
     expect(await send(login, 401, { account: 'bob' })).toMatchObject({ allowed: true })
-    time.ms += MINUTE
-    expect(await send(login, 401, ann())).toMatchObject({ allowed: false, rule: 'login-pair' })
+    const blocks: number[] = []
+    for (let block = 0; block < 13; block++) {
+      const { retryAfterMs } = await send(login, 200, ann())
+      blocks.push(retryAfterMs / MINUTE)
+      time.ms += retryAfterMs - 1
+      expect(await send(login, 200, ann())).toMatchObject({ allowed: false, reason: 'blocked', rule: 'login-pair' })
+      time.ms += 1
+      // the device is known, so that only the pair is blocked
+      const known = { ...ann(), headers: { 'x-known-device': 'yes' } }
+      expect(await pass(11, login, 401, () => known)).toBe(10)
+    }
+    expect(blocks).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1440, 1440])
   })
+
+  it.each([61 * SECOND, HOUR, 24 * HOUR, 7 * 24 * HOUR])(
+    'the right password passes %i ms after ten wrong ones',
+    async laterMs => {
+      const { pass, send, time } = await open('login.yaml')
+      expect(await pass(11, login, 401, () => ({ account: 'ann' }))).toBe(10)
+      time.ms += laterMs
+      expect((await send(login, 200, { account: 'ann' })).allowed).toBe(true)
+    },
+  )
 
   it('an account that is guessed from many addresses is shut for the day, but not for its known devices', async () => {
     const { pass, send, time } = await open('login.yaml')
@@ -94,6 +114,39 @@ describe('logins', () => {
     expect(await pass(120, login, 401, i => ({ account: `account-${i}` }))).toBe(100)
     time.ms += HOUR - 1
     expect(await send(login, 200, { account: 'ann' })).toMatchObject({ allowed: false, rule: 'login-address' })
+  })
+})
+
+describe('a caller who was refused', () => {
+  const phone = { headers: { 'x-phone': '1' } }
+  const tenant = { account: 'ann', headers: { 'x-tenant': 't1' } }
+  const free = { account: 'ann', headers: { 'x-plan': 'free' } }
+  it.each<[string, string, number, number, Caller, number]>([
+    ['login.yaml', 'POST /login', 401, 200, { account: 'ann' }, MINUTE],
+    ['sign-up.yaml', 'POST /sign-up', 201, 201, {}, HOUR],
+    ['sign-up.yaml', 'POST /sign-up', 422, 201, {}, HOUR],
+    ['password-reset.yaml', 'POST /password-reset', 202, 202, { account: 'ann' }, MINUTE],
+    ['password-reset.yaml', 'POST /password-reset/77/confirm', 400, 200, {}, HOUR],
+    ['sms.yaml', 'POST /sms/code', 202, 202, phone, MINUTE],
+    ['expensive-search.yaml', 'GET /search', 200, 200, { account: 'ann' }, MINUTE],
+    ['api-plans.yaml', 'GET /orders', 200, 200, free, MINUTE],
+    ['webhooks.yaml', 'POST /hooks/bank', 401, 200, {}, 10 * MINUTE],
+    ['crawlers.yaml', 'GET /a', 200, 200, {}, MINUTE],
+    ['crawlers.yaml', 'GET /guess', 404, 200, {}, 5 * MINUTE],
+    ['tenants.yaml', 'GET /', 200, 200, tenant, MINUTE],
+  ])('by %s for %s with %i passes with %i at the moment of Retry-After, and not before', async (...row) => {
+    const [file, target, status, right, caller, mostMs] = row
+    const { send, time } = await open(file)
+    let verdict = await send(target, status, caller)
+    for (let i = 0; verdict.allowed && i < 1000; i++) verdict = await send(target, status, caller)
+    const { allowed, retryAfterMs } = verdict
+    expect(allowed).toBe(false)
+    expect(retryAfterMs).toBeGreaterThan(0)
+    expect(retryAfterMs).toBeLessThanOrEqual(mostMs)
+    time.ms += Math.ceil(retryAfterMs) - 1
+    expect((await send(target, right, caller)).allowed).toBe(false)
+    time.ms += 1
+    expect((await send(target, right, caller)).allowed).toBe(true)
   })
 })
 

@@ -246,7 +246,8 @@ export const throttler: Section = {
     },
     {
       theirs: 'blockDuration: 300_000',
-      ours: "DianaModule.forRoot({ limit: '1/m', block: '5m' })",
+      ours: "DianaModule.forRoot({ limit: '1/h', block: { first: '5m', factor: 1 } })",
+      note: 'the count is cleared when the block ends, as there',
       as: 'nest',
       calls: '200 503 @61 503 @240 200',
     },

@@ -78,7 +78,8 @@ export const flexible: Section = {
     },
     {
       theirs: 'blockDuration: 300',
-      ours: '{ by: ip, limit: 1/m, block: 5m }',
+      ours: '{ by: ip, limit: 1/h, block: { first: 5m, factor: 1 } }',
+      note: 'the count is cleared when the block ends, as there; with `block: 5m` the limit holds as well',
       as: 'rule',
       calls: '200 503 @61 503 @240 200',
     },

@@ -35,6 +35,33 @@ describe('diana check', () => {
     expect(err).toMatch(/diana\.yaml: warning: .*late\.pem expired on \d{4}-\d\d-\d\d \(CN=late\): renew it/)
   })
 
+  it.each([
+    [
+      'limit: 100/h, block: 1m',
+      'a block of 1m can end before limit 100/h admits',
+      'write block: { first: 1m, factor: 1 }',
+    ],
+    [
+      'limit: 10/15m, algorithm: fixed-window, block: { first: 1m, clear: false }',
+      'before limit 10/15m',
+      'leave clear: false out',
+    ],
+    ['limit: [5/s, 100/day], block: 1m', 'before limit 100/day', 'write block: { first: 1m, factor: 1 }'],
+    ['limit: 100/h, block: 2h', undefined, undefined],
+    ['limit: 100/h, block: { first: 1m }', undefined, undefined],
+    ['limit: 100/h, block: manual', undefined, undefined],
+    ['limit: 100/h, algorithm: token-bucket, block: 1m', undefined, undefined],
+    ['limit: 5, algorithm: concurrency, block: 1m', undefined, undefined],
+  ])('diana check of { %s } warns: %s', async (rule, warning, remedy) => {
+    const file = authority.path('block.yaml')
+    writeFileSync(file, `rules: [{ id: a, by: ip, ${rule} }]`)
+    const errors: string[] = []
+    const printError = (line: string): void => void errors.push(line)
+    expect(await run(['check', file], { input: [] as never, print: () => {}, printError })).toBe(0)
+    if (warning === undefined) expect(errors).toEqual([])
+    else for (const part of [warning, remedy]) expect(errors.join()).toContain(part)
+  })
+
   it('diana check includes warnings in its JSON', async () => {
     const { out } = await check({ tls: late, routes }, '--json')
     const [result] = JSON.parse(out)

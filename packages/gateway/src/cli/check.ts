@@ -76,7 +76,7 @@ async function checkFile(name: string, given: readonly Plugin[], terminal: Termi
 
 /** Throws what `diana start` would throw for a document that was read well. */
 async function assertUsable(document: RuleDocument, vocabulary: Extensions, files: Files): Promise<void> {
-  assertRules(document, vocabulary)
+  for (const warning of assertRules(document, vocabulary)) files.onWarning?.(warning)
   const settings = document.sections?.gateway as GatewaySettings | undefined
   await assertStartable(settings, files)
   assertProxyProtocol(settings, document.trustProxy)

@@ -33,7 +33,11 @@ export async function blockBy(
       `rule "${id}": the time of a block must be a duration such as 10m, or a whole number of milliseconds`,
     )
   }
-  if (await blockCaller(blocks, keyOf(state, who), ms, context)) return
+  const key = keyOf(state, who)
+  if (await blockCaller(blocks, key, ms, context)) {
+    if (state.rule.blockClears) await clearCaller(state, key, context.shared)
+    return
+  }
   const message = `rule "${id}": the memory store is full, so the caller is not blocked: raise maxKeys`
   throw new DianaError('BAD_CALL', message)
 }
@@ -46,10 +50,17 @@ export async function unblockBy(state: RuleState, who: Who, shared?: CompositeSt
   const blocks = requireBlocks(state)
   const key = keyOf(state, who)
   const isHeld = state.rule.meters.some(meter => meter.needsRelease)
-  for (const { table, counter } of isHeld ? [blocks] : [state, blocks]) {
-    table.reset(key)
-    if (counter) await shared?.reset(counter, key)
-  }
+  for (const counted of isHeld ? [blocks] : [state, blocks]) await clearCaller(counted, key, shared)
+}
+
+/** Forgets what is counted for a caller: in this process at once, in the shared store when the promise resolves. */
+export function clearCaller(
+  { table, counter }: BlockCounters,
+  key: string,
+  shared?: CompositeStore,
+): Promise<void> | undefined {
+  table.reset(key)
+  return counter && shared?.reset(counter, key)
 }
 
 /** The callers that a rule blocks now, by itself or by `block`. */

@@ -7,7 +7,7 @@ import type { Answer } from '../rules/rule.ts'
 import { type Counters, createCounters, tallyRefusalBy } from '../stats/counters.ts'
 import type { MemoryStore } from '../stores/memory/memory-store.ts'
 import type { Decision } from '../verdict.ts'
-import { blockCaller } from './blocklist.ts'
+import { blockCaller, clearCaller } from './blocklist.ts'
 import { CallPlan } from './call-plan.ts'
 import { ChargeReservations } from './charge-reservation.ts'
 import { isSpecial, type NamedRules, type PlanOptions } from './check-options.ts'
@@ -263,9 +263,15 @@ export class Decider {
     const context = { ...this.#options, now: () => verdict.decidedAt }
     for (let i = 0; i < size; i++) {
       const { fits, enforced, delays, key } = charges[i]!
-      const { rule, blocks } = found[i]!
+      const state = found[i]!
+      const { rule, blocks } = state
       if (fits || !enforced || delays.length === 0 || !blocks || !rule.blockMs || plan.blockedUs(i) > 0) continue
-      void Promise.resolve(blockCaller(blocks, key, firstBlockCost(rule.blockMs), context)).catch(() => {})
+      const isSet = blockCaller(blocks, key, firstBlockCost(rule.blockMs), context)
+      // the block stands before the count is cleared, so that no call passes between the two
+      const clear = (isBlocked: boolean) => {
+        return isBlocked && rule.blockClears ? clearCaller(state, key, context.shared) : undefined
+      }
+      void Promise.resolve(typeof isSet === 'boolean' ? clear(isSet) : isSet.then(clear)).catch(() => {})
     }
   }
 

@@ -4,6 +4,7 @@ import { localCharge, type MemoryStore } from '../stores/memory/memory-store.ts'
 import { sharedCharge } from '../stores/shared-charge.ts'
 import type { Decision, Outcome } from '../verdict.ts'
 import { actualCostBy } from './actual-cost.ts'
+import { clearCaller } from './blocklist.ts'
 import { type ChargeReservations, isForgotten } from './charge-reservation.ts'
 import type { DecidedCall, Settler } from './pending-verdict.ts'
 import { type ChargeReservation, type Receipt, type Refunded, refundCharge, refundLocal } from './receipt.ts'
@@ -76,12 +77,6 @@ export function createSettler(options: SettlementOptions): Settler {
     void settled.finally(() => underWay.delete(settled))
   }
 
-  /** Forgets what a rule has counted for a caller. */
-  const clear = ({ state: { counter, table }, key }: Receipt): void => {
-    table.reset(key)
-    if (counter) shared?.reset(counter, key).catch(() => {})
-  }
-
   const settleOne = (receipt: Receipt, cost: number): Receipt => {
     if (!receipt.settles) return receipt
     return receipt.reservation ? settleReserved(receipt, receipt.reservation, cost) : settlePlain(receipt, cost)
@@ -127,7 +122,7 @@ export function createSettler(options: SettlementOptions): Settler {
         const counts = rule.countWhen?.(outcome) ?? true
         if (!counts) refundCharge(receipt, now(), 'passed')
         if (!rule.resetWhen?.(outcome)) return counts
-        clear(receipt)
+        clearCaller(receipt.state, receipt.key, shared)?.catch(() => {})
         return false
       })
     },

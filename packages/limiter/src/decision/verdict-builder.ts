@@ -100,7 +100,7 @@ export class VerdictBuilder {
       const meter = meters[level]!
       const remaining = blockedUs > 0 ? 0 : charge.remaining[level]!
       if (tracksLoads && remaining < tally.least[level]!) tally.least[level] = remaining
-      const lateUs = lateUsOf(charge, level, meter, blockedUs)
+      const lateUs = lateUsOf(rule, charge, level, blockedUs)
       const resetUs = charge.resets[level]!
       levels = { rule, meter, remaining, resetUs, lateUs: lateUs > 0 ? lateUs : undefined, next: levels }
     }
@@ -145,7 +145,7 @@ export class VerdictBuilder {
     for (let level = 0; level < meters.length; level++) {
       const meter = meters[level]!
       const delay = charge.delays[level]!
-      const lateUs = lateUsOf(charge, level, meter, blockedUs)
+      const lateUs = lateUsOf(rule, charge, level, blockedUs)
       if (lateUs <= 0) continue
       const over = delay - (charge.mayWait ? meter.maxWaitUs : 0)
       // a call that needs more slots than the rule has never gets them by waiting
@@ -153,8 +153,10 @@ export class VerdictBuilder {
       if (!waitsForSlots || blockedUs > 0) this.#lacksOnlySlots = false
       // a caller over the limit is blocked from now on, unless they are blocked already
       const blockUs = over > 0 && blockedUs === 0 ? nextBlockUs : 0
-      const reason = blockedUs >= over ? 'blocked' : delay <= meter.maxWaitUs ? 'queue-full' : (meter.reason ?? 'limit')
-      this.#refuse(state, blockUs > lateUs ? blockUs : lateUs, reason)
+      const reason =
+        lateUs === blockedUs ? 'blocked' : delay <= meter.maxWaitUs ? 'queue-full' : (meter.reason ?? 'limit')
+      const isReplaced = blockUs > 0 && rule.blockClears && delay !== Number.POSITIVE_INFINITY
+      this.#refuse(state, isReplaced || blockUs > lateUs ? blockUs : lateUs, reason)
     }
   }
 
@@ -203,9 +205,13 @@ function metersOf(rule: CompiledRule, charge: PlannedCharge): readonly Meter[] {
   return charge.kind === 'shared' && charge.countedBy === 'memory' ? charge.table.meters : rule.meters
 }
 
-/** By how much a level would keep the call longer than it may wait, or its caller is blocked; not above 0 if it passes. */
-function lateUsOf({ delays, mayWait }: PlannedCharge, level: number, meter: Meter, blockedUs: number): number {
-  const over = delays[level]! - (mayWait ? meter.maxWaitUs : 0)
+/**
+ * By how much a level would keep the call longer than it may wait, or its caller is blocked; not above 0 if it passes. A block that
+ * clears the count takes the place of the level's own delay.
+ */
+function lateUsOf(rule: CompiledRule, charge: PlannedCharge, level: number, blockedUs: number): number {
+  const over = charge.delays[level]! - (charge.mayWait ? metersOf(rule, charge)[level]!.maxWaitUs : 0)
+  if (blockedUs > 0 && rule.blockClears && over !== Number.POSITIVE_INFINITY) return blockedUs
   return over > blockedUs ? over : blockedUs
 }
 

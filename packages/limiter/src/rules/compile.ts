@@ -71,6 +71,8 @@ export interface CompiledRule extends SettlementTerms {
   readonly blockMs: number | undefined
   /** How blocks grow, from `blockMs` on; undefined if all last as long. */
   readonly blockGrowth?: BlockGrowth | undefined
+  /** True if a block that the rule begins clears the count of its caller. */
+  readonly blockClears: boolean
   /** Whether callers may have credit beside the limit. */
   readonly credit?: boolean | undefined
   /** The limits that depend on the caller; undefined if all have the same. */
@@ -191,9 +193,12 @@ interface CountedTerms {
   readonly options: Rule['options']
 }
 
-function blockOf(block: Rule['block']): Pick<CompiledRule, 'blockMs' | 'blockGrowth'> {
-  if (typeof block === 'object') return { blockMs: block.firstMs, blockGrowth: block }
-  return { blockMs: block === 'manual' ? 0 : block, blockGrowth: undefined }
+function blockOf(block: Rule['block']): Pick<CompiledRule, 'blockMs' | 'blockGrowth' | 'blockClears'> {
+  if (typeof block === 'object') {
+    const { clear, ...growth } = block
+    return { blockMs: growth.firstMs, blockGrowth: growth, blockClears: clear }
+  }
+  return { blockMs: block === 'manual' ? 0 : block, blockGrowth: undefined, blockClears: false }
 }
 
 /** A body of the rule's own has a type of its own. */

@@ -7,6 +7,12 @@ import type { CallerList } from './match/callers.ts'
 import type { StatusRange } from './match/count-when.ts'
 import type { CostInput } from './schema/cost.ts'
 
+/** Blocks that grow. */
+export interface GrowingBlock extends BlockGrowth {
+  /** True if a block clears the count of its caller, who then starts again when it ends. */
+  readonly clear: boolean
+}
+
 /** Which calls a rule applies to; every condition given must match, absent ones match all. */
 export interface Match {
   /** No call by itself: the rule is for those that name it. */
@@ -82,7 +88,7 @@ export interface Rule {
   /** The responses that clear what is counted for the caller. */
   readonly resetWhen?: readonly StatusRange[] | undefined
   /** For how long a caller over the limit is refused, or how that grows; with `manual`, only the application blocks callers. */
-  readonly block?: number | 'manual' | BlockGrowth | undefined
+  readonly block?: number | 'manual' | GrowingBlock | undefined
   /** Whether callers may have credit beside the limit; left out, none. */
   readonly credit?: boolean | undefined
   /** Callers that the rule does not apply to, and callers that it always refuses. */

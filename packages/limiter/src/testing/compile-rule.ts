@@ -58,6 +58,7 @@ export function compileRule(
     isListed: false,
     costInput: undefined,
     blockMs: undefined,
+    blockClears: false,
     ...parts,
   }
 }

@@ -162,45 +162,93 @@ describe.each(kinds)('logins that are counted in %s', kind => {
     }
   })
 
-  it('a random walk of failures, successes, blocks and pardons goes as the simplest implementation says', async () => {
-    const move = fc.record({
-      what: fc.constantFrom('fail', 'fail', 'fail', 'fail', 'succeed', 'block', 'pardon', 'abort'),
-      passMs: fc.constantFrom(0, 1, 1000, MINUTE_MS, 2 * MINUTE_MS, 10 * MINUTE_MS, 60 * MINUTE_MS, 61 * MINUTE_MS),
-    })
-    const walk = fc.array(move, { minLength: 20, maxLength: 40, size: 'max' })
-    await fc.assert(
-      fc.asyncProperty(walk, async moves => {
-        const { limiter, time, attempt, settled, id } = await start(kind, { block: growth })
-        const model = new Model()
-        for (const { what, passMs } of moves) {
-          time.ms += passMs
-          if (what === 'block') {
-            await limiter.block(id, 'ann', '90s')
-            model.block(time.ms, 90_000)
-          } else if (what === 'pardon') {
-            await limiter.unblock(id, 'ann')
-            model.pardon()
-          } else {
-            const { allowed, retryAfterMs } = await attempt(what === 'fail' ? 401 : what === 'abort' ? undefined : 200)
-            expect({ allowed, retryAfterMs }).toEqual(model.attempt(time.ms, what === 'succeed'))
-          }
-          await settled()
-          expect(await limiter.blocks()).toMatchObject(
-            model.untilMs > time.ms ? [{ leftMs: model.untilMs - time.ms }] : [],
-          )
-        }
-        await limiter.close()
-      }),
-      { numRuns: randomRuns(kind === 'Redis' ? 10 : 40) },
-    )
+  it.each([
+    ['sliding-log', '3/10m'],
+    ['sliding-window', '3/90d'],
+    ['fixed-window', '3/90d'],
+    ['token-bucket', '3/1h'],
+    ['fixed-window', '3/month'],
+  ])('after a growing block the right password passes: %s of %s', async (algorithm, limit) => {
+    const { attempt, time } = await start(kind, { algorithm, limit, block: growth }, kind === 'Redis' ? 2 : 1)
+    for (const minutes of [1, 2, 4, 5]) {
+      for (let i = 0; i < 3; i++) expect((await attempt(401)).allowed).toBe(true)
+      expect(await attempt(200)).toMatchObject({ allowed: false, retryAfterMs: minutes * MINUTE_MS })
+      time.ms += minutes * MINUTE_MS - 1
+      expect(await attempt(200)).toMatchObject({ allowed: false, reason: 'blocked', retryAfterMs: 1 })
+      time.ms += 1
+    }
+    expect((await attempt(200)).allowed).toBe(true)
   })
+
+  it('a block by hand of a rule whose blocks clear also clears the count', async () => {
+    const { limiter, attempt, time, id } = await start(kind, { limit: '3/90d', block: growth })
+    for (let i = 0; i < 3; i++) await attempt(401)
+    await limiter.block(id, 'ann', '10s')
+    expect(await attempt(200)).toMatchObject({ allowed: false, reason: 'blocked', retryAfterMs: 10_000 })
+    time.ms += 10_000
+    expect((await attempt(200)).allowed).toBe(true)
+  })
+
+  it('a call that costs more than the limit is never announced to pass after a block', async () => {
+    const { limiter, id } = await start(kind, {
+      limit: '3/1h',
+      block: growth,
+      countWhen: undefined,
+      resetWhen: undefined,
+    })
+    const verdict = await limiter.consume(id, 'ann', { cost: 4 })
+    expect(verdict).toMatchObject({ allowed: false, retryAfterMs: Number.POSITIVE_INFINITY })
+  })
+
+  it.each([true, false])(
+    'a random walk of failures, successes, blocks and pardons equals a simple model, with clear: %s',
+    async clear => {
+      const move = fc.record({
+        what: fc.constantFrom('fail', 'fail', 'fail', 'fail', 'succeed', 'block', 'pardon', 'abort'),
+        passMs: fc.constantFrom(0, 1, 1000, MINUTE_MS, 2 * MINUTE_MS, 10 * MINUTE_MS, 60 * MINUTE_MS, 61 * MINUTE_MS),
+      })
+      const walk = fc.array(move, { minLength: 20, maxLength: 40, size: 'max' })
+      await fc.assert(
+        fc.asyncProperty(walk, async moves => {
+          const { limiter, time, attempt, settled, id } = await start(kind, { block: { ...growth, clear } })
+          const model = new Model(clear)
+          for (const { what, passMs } of moves) {
+            time.ms += passMs
+            if (what === 'block') {
+              await limiter.block(id, 'ann', '90s')
+              model.block(time.ms, 90_000)
+            } else if (what === 'pardon') {
+              await limiter.unblock(id, 'ann')
+              model.pardon()
+            } else {
+              const { allowed, retryAfterMs } = await attempt(
+                what === 'fail' ? 401 : what === 'abort' ? undefined : 200,
+              )
+              expect({ allowed, retryAfterMs }).toEqual(model.attempt(time.ms, what === 'succeed'))
+            }
+            await settled()
+            expect(await limiter.blocks()).toMatchObject(
+              model.untilMs > time.ms ? [{ leftMs: model.untilMs - time.ms }] : [],
+            )
+          }
+          await limiter.close()
+        }),
+        { numRuns: randomRuns(kind === 'Redis' ? 10 : 40) },
+      )
+    },
+  )
 })
 
-/** The simplest implementation of 3 failures in 10 minutes, and blocks of 1, 2, 4 and 5 minutes. */
+/** The simplest implementation of 3 failures in 10 minutes, and blocks of 1, 2, 4 and 5 minutes, which may clear the failures. */
 class Model {
   untilMs = 0
+  readonly #clears: boolean
   #failures: number[] = []
   #blocks = 0
+
+  constructor(clears: boolean) {
+    this.#clears = clears
+  }
 
   attempt(nowMs: number, succeeds: boolean): { allowed: boolean; retryAfterMs: number } {
     this.#failures = this.#failures.filter(at => at + 10 * MINUTE_MS > nowMs)
@@ -213,12 +261,18 @@ class Model {
     this.#forget(nowMs)
     const blockMs = Math.min(5, 2 ** this.#blocks++) * MINUTE_MS
     this.untilMs = nowMs + blockMs
-    return { allowed: false, retryAfterMs: Math.max(limitMs, blockMs) }
+    this.#clear()
+    return { allowed: false, retryAfterMs: this.#clears ? blockMs : Math.max(limitMs, blockMs) }
   }
 
   block(nowMs: number, ms: number): void {
     this.#forget(nowMs)
     this.untilMs = Math.max(this.untilMs, nowMs + ms)
+    this.#clear()
+  }
+
+  #clear(): void {
+    if (this.#clears) this.#failures = []
   }
 
   #forget(nowMs: number): void {

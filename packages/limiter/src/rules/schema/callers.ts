@@ -1,5 +1,4 @@
 import * as z from 'zod'
-import type { BlockGrowth } from '../../algorithms/block.ts'
 import { duration } from '../../common/duration-schema.ts'
 import type { JwtSettings } from '../../dimensions/dimension.ts'
 import { addressName } from '../../dimensions/find-dimension.ts'
@@ -7,6 +6,7 @@ import { byFault, sourceFault } from '../dimension-name.ts'
 import { networkFault } from '../match/address.ts'
 import type { CallerList } from '../match/callers.ts'
 import { parseStatuses, type StatusRange } from '../match/count-when.ts'
+import type { GrowingBlock } from '../rule.ts'
 import { show } from '../show.ts'
 import { type CostInput, LONGEST_HOLD_MS } from './cost.ts'
 import { costFaults, measuredCostShape } from './measured-cost.ts'
@@ -74,7 +74,7 @@ const statuses = z
 
 export const countWhenSchema: z.ZodType<readonly StatusRange[]> = listOf(statuses, { min: 1, max: 100 })
 
-const growingBlock: z.ZodType<BlockGrowth> = z
+const growingBlock: z.ZodType<GrowingBlock> = z
   .strictObject({
     first: duration.describe('How long the first block lasts.'),
     factor: z.number().min(1).max(100).default(2).describe('By how much the next one lasts longer.'),
@@ -82,6 +82,10 @@ const growingBlock: z.ZodType<BlockGrowth> = z
     forgetAfter: duration
       .optional()
       .describe('After so long without a block, the next one is a first one again; default: 7d.'),
+    clear: z
+      .boolean()
+      .default(true)
+      .describe('true: a block clears the count, so the caller starts again when it ends; false: the count stays.'),
   })
   .superRefine(({ first, max, factor }, context) => {
     if (max !== undefined && max < first) {
@@ -91,11 +95,11 @@ const growingBlock: z.ZodType<BlockGrowth> = z
       context.addIssue({ code: 'custom', path: ['factor'], message: 'must be 1, or from 1.1 to 100' })
     }
   })
-  .transform(({ first, factor, max = Math.max(DAY_MS, first), forgetAfter = 7 * DAY_MS }) => {
-    return { firstMs: first, factor, maxMs: max, forgetAfterMs: forgetAfter }
+  .transform(({ first, factor, max = Math.max(DAY_MS, first), forgetAfter = 7 * DAY_MS, clear }) => {
+    return { firstMs: first, factor, maxMs: max, forgetAfterMs: forgetAfter, clear }
   })
 
-export const blockSchema: z.ZodType<number | 'manual' | BlockGrowth> = z.union([
+export const blockSchema: z.ZodType<number | 'manual' | GrowingBlock> = z.union([
   duration,
   z.literal('manual'),
   growingBlock,

@@ -25,7 +25,7 @@ const foreign: Readonly<Record<string, readonly (readonly [word: string, remedy:
   ...forAll(['skipSuccessfulRequests'], ['countWhen', 'countWhen: failed']),
   ...forAll(['skipFailedRequests'], ['countWhen', 'countWhen: 200-399']),
   ...forAll(['weight', 'hits_addend'], ['cost', 'cost: 5']),
-  ...forAll(['blockDuration', 'banDuration', 'ban'], ['block', 'block: 10m']),
+  ...forAll(['blockDuration', 'banDuration', 'ban'], ['block', 'block: { first: 10m, factor: 1 }']),
   ...forAll(['name'], ['id', 'id: login']),
   ...forAll(['disabled'], ['enabled', 'enabled: false']),
   ...forAll(['redis', 'redisUrl', 'url'], ['store', 'store: { redis: redis://127.0.0.1:6379 }']),

@@ -152,6 +152,7 @@ export interface CommonRuleOptions {
         readonly factor?: number | undefined
         readonly max?: string | undefined
         readonly forgetAfter?: string | undefined
+        readonly clear?: boolean | undefined
       }
     | undefined
   readonly credit?: boolean | undefined

@@ -244,7 +244,7 @@ function callerOptions(vocabulary: Vocabulary, identified: readonly string[]) {
     block: blockSchema
       .optional()
       .describe(
-        'Callers over the limit stay refused for so long, or ever longer: { first, factor, max, forgetAfter }.',
+        'Callers over the limit stay refused for so long, or ever longer: { first, factor, max, forgetAfter, clear }.',
       ),
     credit: z
       .boolean()

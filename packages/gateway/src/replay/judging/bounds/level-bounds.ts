@@ -42,7 +42,7 @@ export function createLevels(rule: CompiledRule, uncertainty: Uncertainty): Leve
     const { ceiling, floor, largest } = envelope
     const wait = rule.queueSize > 0 ? meter.maxWaitUs : 0
     // a count that is cleared bounds nothing
-    const scaled = rule.resetWhen ? undefined : ceiling && scaledBy(ceiling, scale)
+    const scaled = rule.resetWhen || rule.blockClears ? undefined : ceiling && scaledBy(ceiling, scale)
     const create = (): Ceiling | undefined => scaled && createCeiling(scaled, widthUs + wait, tickUs)
     return {
       largest,

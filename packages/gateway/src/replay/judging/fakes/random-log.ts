@@ -73,7 +73,10 @@ function randomRule(random: Random, index: number): object {
     rule.whenFull = 'wait'
     rule.queue = { size: pick(random, [1, 5, 1000]), timeout: pick(random, ['200ms', '1s', '3s']) }
   } else if (mode < 0.4)
-    rule.block = pick<unknown>(random, ['3s', '30s', '2m', { first: '2s', max: '20s', forgetAfter: '1m' }])
+    rule.block = pick<unknown>(random, [
+      ...['3s', '30s', '2m'],
+      ...[true, false].map(clear => ({ first: '2s', max: '20s', forgetAfter: '1m', clear })),
+    ])
   if (random() < 0.15) rule.cost = pick<unknown>(random, [2, 3, { from: 'header:x-cost', most: 5 }])
   if (random() < 0.15) rule.countWhen = pick(random, ['failed', '5xx', '200-399'])
   if (random() < 0.1 && algorithm !== 'concurrency') rule.resetWhen = pick(random, ['success', '404'])
