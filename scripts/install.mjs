@@ -1,5 +1,5 @@
 import { delimiter } from 'node:path'
-import { installPackages } from './packages.mjs'
+import { installPackages, installRuntimes } from './packages.mjs'
 import { installPrograms } from './programs.mjs'
 
 /** Installs the npm packages and the system programs that the tests need; does nothing if all of them are there. */
@@ -8,5 +8,6 @@ export default async function install() {
   process.env.PATH = [process.env.PATH, '/usr/local/sbin', '/usr/sbin', '/sbin'].join(delimiter)
   console.log('== setup: npm packages, and programs such as redis-server and nginx')
   await installPackages()
+  await installRuntimes()
   await installPrograms({ path: process.env.PATH, isRoot: process.getuid?.() === 0 })
 }

@@ -10,16 +10,25 @@ const INSTALL =
 
 /** Installs the npm packages of the lock file, unless they are there already. */
 export async function installPackages() {
-  if (packagesAreCurrent()) return
-  console.log('installing packages (first run, or the lock file changed)…')
-  const { code, output } = await runNpm(INSTALL.split(' '))
-  if (code !== 0) throw new Error(failureText(code, output))
+  await installFolder('.', 'packages', [])
+}
+
+/** Installs the runtimes that only tests start. Their programs are in the packages of the platform: no script is needed. */
+export async function installRuntimes() {
+  await installFolder('test/runtimes', 'Bun, Deno and workerd', ['--ignore-scripts'])
+}
+
+async function installFolder(folder, what, options) {
+  if (packagesAreCurrent(folder)) return
+  console.log(`installing ${what} (first run, or the lock file changed)…`)
+  const { code, output } = await runNpm([...INSTALL.split(' '), ...options], { cwd: join(root, folder) })
+  if (code !== 0) throw new Error(failureText(folder, code, output))
 }
 
 // npm writes node_modules/.package-lock.json last, so what it lists is really there
-function packagesAreCurrent() {
-  const wanted = readLock('package-lock.json')
-  const installed = readLock('node_modules/.package-lock.json')
+function packagesAreCurrent(folder) {
+  const wanted = readLock(join(folder, 'package-lock.json'))
+  const installed = readLock(join(folder, 'node_modules/.package-lock.json'))
   if (!wanted || !installed) return false
   return Object.entries(wanted).every(
     ([path, { version, integrity, optional }]) =>
@@ -37,10 +46,10 @@ function readLock(path) {
   }
 }
 
-function failureText(code, output) {
+function failureText(folder, code, output) {
   const reason = /npm (?:error|ERR!) code (\S+)/.exec(output)?.[1] ?? `exit code ${code}`
   const remedy = NETWORK_FAULT.test(reason)
     ? 'check that this machine reaches the npm registry'
-    : `run \`npm ci\` in ${root} to see why`
+    : `run \`npm ci\` in ${join(root, folder)} to see why`
   return `The npm packages could not be installed (${reason}): ${remedy}, then run the same command again.`
 }

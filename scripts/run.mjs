@@ -7,11 +7,11 @@ const KEPT_CHARACTERS = 100_000
 export const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** Runs a program in the repository to its end; answers its exit code and, unless it was shown, the end of what it printed. */
-export function run(command, args, { show = false, env = process.env } = {}) {
+export function run(command, args, { show = false, env = process.env, cwd = root } = {}) {
   return new Promise((resolve, reject) => {
     // listening first: the child may be running before spawn returns
     const stopForwarding = forwardSignals(signal => child.kill(signal))
-    const child = spawn(command, args, { cwd: root, env, stdio: show ? 'inherit' : ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(command, args, { cwd, env, stdio: show ? 'inherit' : ['ignore', 'pipe', 'pipe'] })
     let output = ''
     for (const stream of [child.stdout, child.stderr]) {
       stream?.setEncoding('utf8').on('data', text => {

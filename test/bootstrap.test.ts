@@ -26,6 +26,9 @@ beforeEach(() => {
   bin = join(clone, 'bin')
   cpSync(scripts, join(clone, 'scripts'), { recursive: true })
   writeFile('package-lock.json', '{"packages":{"node_modules/zod":{"version":"4.0.0"}}}')
+  for (const lock of ['package-lock.json', 'node_modules/.package-lock.json']) {
+    writeFile(`test/runtimes/${lock}`, '{"packages":{"node_modules/deno":{"version":"2.0.0"}}}')
+  }
 })
 
 afterEach(() => {
@@ -101,6 +104,16 @@ describe('the version of Node', () => {
 })
 
 describe('npm packages', () => {
+  test('npm run setup installs the runtimes of the tests in their own folder, and npm start does not', async () => {
+    markPackagesInstalled()
+    rmSync(join(clone, 'test/runtimes/node_modules'), { recursive: true })
+    writeProgram('npm', 'echo "npm error code $(pwd)" >&2; exit 1')
+    const ended = await node(['scripts/setup.mjs'])
+    expectOneSentence(ended)
+    expect(ended.stderr).toContain(`(${join(clone, 'test/runtimes')})`)
+    expect((await node(['scripts/start.mjs'])).stdout).not.toContain('Deno')
+  })
+
   test.each([
     ['echo "npm error code EAI_AGAIN" >&2; exit 1', '(EAI_AGAIN): check that this machine reaches the npm registry'],
     ['echo "npm error code EUSAGE" >&2; exit 1', '(EUSAGE): run `npm ci` in '],

@@ -7,7 +7,7 @@ const folder = new URL('docs/fetch/', import.meta.url)
 const page = readFileSync(fileURLToPath(new URL('../docs/filters.md', import.meta.url)), 'utf8')
 
 interface Recipe {
-  readonly limit: { readonly limiter: Promise<Limiter>; close(): Promise<void> }
+  readonly limit?: { readonly limiter: Promise<Limiter>; close(): Promise<void> }
   readonly [name: string]: unknown
 }
 
@@ -21,6 +21,7 @@ const calls: Readonly<Record<string, (recipe: Recipe, request: Request, ip: stri
     const info = ip.endsWith('1') ? { requestIP: () => ({ address: ip }) } : { remoteAddr: { hostname: ip } }
     return fetch(request, info)
   },
+  'worker.mjs': (recipe, request) => (recipe.default as { fetch: Handler }).fetch(request),
   'next-proxy.mjs': (recipe, request) => (recipe.proxy as Handler)(request),
   'next-route.mjs': (recipe, request) => (recipe.GET as Handler)(request, { params: Promise.resolve({ id: '7' }) }),
   'sveltekit.mjs': (recipe, request, ip) => {
@@ -39,11 +40,15 @@ it.each(Object.entries(calls))(
     expect(page).toContain(readFileSync(fileURLToPath(new URL(name, folder)), 'utf8'))
     const recipe = (await import(/* @vite-ignore */ new URL(name, folder).href)) as Recipe
     const status = async (ip: string) => {
-      const headers = name.startsWith('next') ? { 'x-forwarded-for': ip } : {}
+      const headers: Record<string, string> = name.startsWith('next')
+        ? { 'x-forwarded-for': ip }
+        : name === 'worker.mjs'
+          ? { 'cf-connecting-ip': ip }
+          : {}
       return (await call(recipe, new Request('http://example.com/', { headers }), ip))?.status ?? 200
     }
     const first = [await status('203.0.113.1'), await status('203.0.113.1'), await status('203.0.113.1')]
     expect([...first, await status('203.0.113.2')]).toEqual([200, 200, 503, 200])
-    await recipe.limit.close()
+    await recipe.limit?.close()
   },
 )

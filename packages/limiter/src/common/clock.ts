@@ -1,4 +1,3 @@
-import { performance } from 'node:perf_hooks'
 import { warnOnce } from './warn-once.ts'
 
 /** Milliseconds since 1970; fractions allowed. */

@@ -67,7 +67,9 @@ export async function startLimiter(
     })
     await machine?.waitUntilConnected(COUNTING_START_MS)
     const started = engine.start()
-    await (storeWaitMs === undefined ? started : Promise.race([started, pause(storeWaitMs, undefined, { ref: false })]))
+    // without a store there is nothing to wait for, and some runtimes allow no timers before the first request
+    const isBrief = storeWaitMs !== undefined && connection !== undefined
+    await (isBrief ? Promise.race([started, pause(storeWaitMs, undefined, { ref: false })]) : started)
     connection?.adviseOnMemory?.()
     return new Limiter(engine)
   } catch (error) {

@@ -1,9 +1,10 @@
 import { randomInt } from 'node:crypto'
 
-let lastId = randomInt(2 ** 47)
+// not at load time: some runtimes have no random numbers before the first request
+let lastId: number | undefined
 
 /** An id that no other process has, and no other call of this one. */
 export function nextReservationId(): number {
-  lastId++
+  lastId = (lastId ?? randomInt(2 ** 47)) + 1
   return lastId
 }

@@ -1,4 +1,4 @@
-import { type IntervalHistogram, monitorEventLoopDelay, performance } from 'node:perf_hooks'
+import type { IntervalHistogram } from 'node:perf_hooks'
 import type { OverloadSettings } from '../rules/rule.ts'
 
 const RESOLUTION_MS = 5
@@ -22,6 +22,8 @@ export class LoadSignal {
   #calls = 0
 
   constructor() {
+    // not imported: runtimes without this module can do without `overload`
+    const { monitorEventLoopDelay } = process.getBuiltinModule('node:perf_hooks')
     this.#delays = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
     this.#delays.enable()
   }

@@ -1,4 +1,3 @@
-import { performance } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
 import { emptied, Smooth } from '../algorithms/smooth.ts'
 import { within } from '../stores/failover/deadline.ts'

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { Worker } from 'node:worker_threads'
+import type { Worker } from 'node:worker_threads'
 import { once } from '../common/once.ts'
 import { DianaError } from '../errors.ts'
 import type { Vocabulary } from '../rules/parse.ts'
@@ -22,7 +22,8 @@ type Result<Task extends keyof DocumentTasks> = ReturnType<DocumentTasks[Task]>
  */
 export class DocumentThread {
   readonly #vocabulary: Vocabulary
-  readonly #settings: DocumentThreadSettings | undefined
+  /** Found when the first long document comes: some runtimes let a program read files only by permission. */
+  readonly #settings: () => DocumentThreadSettings | undefined
   readonly #waiting = new Map<number, (answer: TaskAnswer) => void>()
   #worker: Worker | undefined
   #idle: NodeJS.Timeout | undefined
@@ -31,12 +32,12 @@ export class DocumentThread {
 
   constructor(vocabulary: Vocabulary) {
     this.#vocabulary = vocabulary
-    this.#settings = settingsFor(vocabulary)
+    this.#settings = once(() => settingsFor(vocabulary))
   }
 
   /** Whether a text is long enough for the thread. */
   takes(text: string): boolean {
-    return this.#settings !== undefined && !this.#closed && text.length > shortBytes
+    return text.length > shortBytes && !this.#closed && this.#settings() !== undefined
   }
 
   async run<Task extends keyof DocumentTasks>(
@@ -75,8 +76,10 @@ export class DocumentThread {
   #start(): Worker {
     clearTimeout(this.#idle)
     if (this.#worker) return this.#worker
-    const worker = new Worker(program()!, {
-      workerData: this.#settings,
+    // not imported: runtimes without threads parse documents in place
+    const { Worker: Thread } = process.getBuiltinModule('node:worker_threads')
+    const worker = new Thread(program()!, {
+      workerData: this.#settings(),
       resourceLimits: { maxOldGenerationSizeMb: mostMemoryMb },
     })
     this.#worker = worker

@@ -1,4 +1,3 @@
-import { performance } from 'node:perf_hooks'
 import type { Overrun, Part } from '../../algorithms/algorithm.ts'
 import { warnOnce } from '../../common/warn-once.ts'
 import type { Lease } from '../leases/lease.ts'

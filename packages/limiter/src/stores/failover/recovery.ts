@@ -1,4 +1,3 @@
-import { performance } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
 
 /** What a recovery asks of the store. */

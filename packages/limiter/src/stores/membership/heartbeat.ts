@@ -1,4 +1,3 @@
-import { performance } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
 import { within } from '../failover/deadline.ts'
 import type { Fleet } from './fleet.ts'

@@ -45,6 +45,8 @@ export class MemoryStore {
   readonly #maxKeys: number
   readonly #tables = new Map<string, Table>()
   #keys = 0
+  /** Starts the timer of `sweepEvery` when the first key comes. */
+  #beginSweeping: (() => void) | undefined
   #sweeping: MapIterator<Table> | undefined
 
   constructor(options: { maxKeys?: number | undefined } = {}) {
@@ -154,10 +156,22 @@ export class MemoryStore {
     return allowed
   }
 
-  /** Sweeps from time to time; returns a function that ends this. */
+  /**
+   * Sweeps from time to time, from the first key on; returns a function that ends this. Some runtimes allow no timers before the
+   * first request.
+   */
   sweepEvery(everyMs: number, count: number, now: () => number): () => void {
-    const timer = setInterval(() => this.sweep(count, now()), everyMs).unref()
-    return () => clearInterval(timer)
+    let timer: NodeJS.Timeout | undefined
+    this.#beginSweeping = () => {
+      this.#beginSweeping = undefined
+      timer = setInterval(() => this.sweep(count, now()), everyMs)
+      // a timer of the web platform is a number
+      timer.unref?.()
+    }
+    return () => {
+      this.#beginSweeping = undefined
+      clearInterval(timer)
+    }
   }
 
   /** Frees forgotten keys among the next `count`, over all tables in turn. */
@@ -201,6 +215,7 @@ export class MemoryStore {
   }
 
   #place(table: Table, key: string, now: number): number {
+    this.#beginSweeping?.()
     this.#keys -= table.sweep(SWEEP_PER_NEW_KEY, now - LINGER_US)
     if (this.#keys >= this.#maxKeys) this.#keys -= table.sweep(SWEEP_WHEN_FULL, now)
     if (this.#keys >= this.#maxKeys) return table.addToOverflow()
