@@ -120,6 +120,47 @@ describe('diana replay', () => {
     )
   })
 
+  it.each([
+    ['newest first', (lines: string[]) => lines.toReversed()],
+    ['two days in the wrong order', (lines: string[]) => [...lines.slice(10_000), ...lines.slice(0, 10_000)]],
+  ])('a long log that is not in the order of time is refused with a remedy: %s', async (_title, arrange) => {
+    writeFileSync(file('odd.log'), arrange(Array.from({ length: 20_000 }, (_unused, at) => line(at))).join('\n'))
+    const { exitCode, errors } = await diana(file('rules.yaml'), file('odd.log'))
+    expect([exitCode, errors]).toEqual([
+      1,
+      expect.stringMatching(/odd\.log is not in the order of time: \d+ of \d+ lines/),
+    ])
+    expect(errors).toContain('tac access.log | diana replay rules.yaml -')
+  })
+
+  it('a short log with its newest line first is put in order', async () => {
+    const lines = Array.from({ length: 5000 }, (_unused, at) => line(at))
+    const [forward, backward] = [file('forward.log'), file('backward.log')]
+    writeFileSync(forward, lines.join('\n'))
+    writeFileSync(backward, lines.toReversed().join('\n'))
+    const [one, other] = [await reportOf(file('rules.yaml'), forward), await reportOf(file('rules.yaml'), backward)]
+    expect(other.rules).toEqual(one.rules)
+  })
+
+  it('a rule with countWhen is judged narrowly by a log without durations, and the assumption is stated', async () => {
+    writeFileSync(file('failed.yaml'), 'rules: [{ id: failures, limit: 20/m, countWhen: failed }]')
+    const calls = Array.from({ length: 6000 }, (_unused, at) => ({ at, status: 200 }))
+    // thirty failures in one second of each tenth minute, among successes ten a minute
+    const some = calls.filter(({ at }) => at % 6 === 0)
+    const failures = [0, 600, 1200].flatMap(at => Array.from({ length: 30 }, () => ({ at: at + 3, status: 401 })))
+    const sorted = [...some, ...failures].sort((one, two) => one.at - two.at)
+    writeFileSync(
+      file('failed.log'),
+      sorted.map(({ at, status }) => line(at).replace(/ 200 /, ` ${status} `)).join('\n'),
+    )
+    const report = await reportOf(file('failed.yaml'), file('failed.log'))
+    const { least, most } = report.rules[0].refused
+    expect(least).toBe(30)
+    // the failures, and those of 1090 calls that came within a minute after them
+    expect(most).toBe(126)
+    expect(report.log.notes.join(' ')).toContain('calls are assumed to last up to 1m')
+  })
+
   it.each<[name: string, content: Buffer | undefined, message: RegExp]>([
     ['binary.log', Buffer.from([0x7f, 0x45, 0x4c, 0x46, 0, 0, 0, 1]), /binary\.log is not a log: it is binary data/],
     ['missing.log', undefined, /missing\.log cannot be read \(ENOENT\); check the path/],

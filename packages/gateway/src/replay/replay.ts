@@ -10,7 +10,7 @@ import { findUnjudged, type Unjudged } from './judging/needs.ts'
 import { uncertaintyOf } from './judging/uncertainty.ts'
 import { VirtualTime } from './judging/virtual-time.ts'
 import { InOrder } from './reading/in-order.ts'
-import type { LogSource } from './reading/log-chunks.ts'
+import { LogError, type LogSource } from './reading/log-chunks.ts'
 import { type LogStatus, readLog } from './reading/log-reader.ts'
 import { mergeLogs } from './reading/merge.ts'
 
@@ -56,6 +56,9 @@ export interface Replayed {
 }
 
 const MAX_KEYS = 100_000
+/** More late lines, and a larger share of them, are not a few that a server wrote late. */
+const MOST_LATE = 100
+const MOST_LATE_SHARE = 0.01
 
 interface Lane extends Judged {
   readonly calls: EntryCalls
@@ -135,6 +138,7 @@ class Run {
 
   async #judge(entries: readonly LogEntry[]): Promise<void> {
     if (entries.length === 0) return
+    this.#assertOrder()
     if (entries[0]!.at < this.#from) this.#from = entries[0]!.at
     this.#to = entries.at(-1)!.at
     for (const lane of this.#lanes!) {
@@ -149,6 +153,17 @@ class Run {
         if (later !== undefined) await later
       }
     }
+  }
+
+  /** Throws if the moments of calls are lost: a few lines may be late, but not a log that is sorted otherwise. */
+  #assertOrder(): void {
+    const { late, taken } = this.#order
+    if (late < MOST_LATE || late < taken * MOST_LATE_SHARE) return
+    const names = this.#statuses.map(({ name }) => name).join(', ')
+    throw new LogError(
+      `${names} ${this.#statuses.length === 1 ? 'is' : 'are'} not in the order of time: ${late} of ${taken} lines are older than earlier ones by more than a minute; ` +
+        'if the newest line is first, turn it around: tac access.log | diana replay rules.yaml -; otherwise sort it by time',
+    )
   }
 
   /** Formats are known once each log has given its first lines. */

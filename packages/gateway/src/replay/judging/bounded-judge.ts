@@ -2,7 +2,7 @@ import type { Call } from 'diana-limiter'
 import type { CompiledRule, ReplayLimiter } from 'diana-limiter/gateway'
 import { createRuleFigures, type RuleFigures, refusedBy, TotalFigures } from '../report/figures.ts'
 import type { Uncertainty } from './bounds/floor.ts'
-import { type CallerTick, RuleBounds } from './bounds/rule-bounds.ts'
+import { type CallerTick, type Counts, RuleBounds } from './bounds/rule-bounds.ts'
 import type { Judge, JudgeOptions, LoggedCall } from './judge.ts'
 
 /** The calls of one tick: for each its rules, with slot and units, and an end mark. */
@@ -71,7 +71,7 @@ export class BoundedJudge implements Judge {
     const found = this.#found
     const size = this.#replay.select(call, found)
     if (size < 0) this.#deny()
-    else if (size > 0) this.#addRules(tick, call, size, status, Number.isNaN(durationUs) ? 0 : durationUs)
+    else if (size > 0) this.#addRules(tick, call, size, status, durationUs)
   }
 
   finish(): void {
@@ -121,8 +121,7 @@ export class BoundedJudge implements Judge {
       figures.calls++
       const slot = figures.callers.slotOf(rule.key(call)) ?? NO_SLOT
       const cost = rule.cost === undefined ? 1 : rule.cost(call)
-      const isCounted = tooLarge === 0
-      const counts = isCounted && (rule.countWhen === undefined || (status !== undefined && rule.countWhen({ status })))
+      const counts = tooLarge > 0 ? 'no' : countsOf(rule, status)
       if (slot === NO_SLOT) figures.untracked++
       else if (bounds.isTooLarge(cost)) {
         figures.callers.came(slot, tick.x, 1)
@@ -131,7 +130,7 @@ export class BoundedJudge implements Judge {
       if (!hasRoom) continue
       tick.words[tick.length++] = index
       tick.words[tick.length++] = bounds.isTooLarge(cost) ? NO_SLOT : slot
-      tick.words[tick.length++] = counts ? bounds.unitsOf(cost) : 0
+      tick.words[tick.length++] = counts === 'yes' ? bounds.unitsOf(cost) : 0
     }
     if (hasRoom) tick.words[tick.length++] = END
     if (tooLarge === 0) return
@@ -231,6 +230,11 @@ export class BoundedJudge implements Judge {
       }
     }
   }
+}
+
+function countsOf({ countWhen }: CompiledRule, status: number | undefined): Counts {
+  if (countWhen === undefined) return 'yes'
+  return status === undefined ? 'unknown' : countWhen({ status }) ? 'yes' : 'no'
 }
 
 function newTick(x: number): Tick {

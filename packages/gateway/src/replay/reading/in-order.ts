@@ -9,6 +9,8 @@ const ENOUGH = 1 << 13
 export class InOrder {
   /** Entries that came too late to be put in order; they are taken as of the moment that was reached. */
   late = 0
+  /** All entries that were taken out. */
+  taken = 0
   /** By how much the latest of them was late. */
   latestUs = 0
   #pending: LogEntry[] = []
@@ -37,6 +39,7 @@ export class InOrder {
     }
     this.#pending = pending.slice(ready)
     pending.length = ready
+    this.taken += pending.length
     for (const entry of pending) {
       if (entry.at >= this.#reached) this.#reached = entry.at
       else {

@@ -1,4 +1,5 @@
 import { formatDuration } from 'diana-limiter'
+import { LONGEST_CALL_US } from '../judging/bounds/rule-bounds.ts'
 import type { Replayed } from '../replay.ts'
 
 /** What has to be known to read the numbers of a report: what the log does not say, and what was assumed. */
@@ -16,6 +17,13 @@ export function notesOf(replayed: Replayed): string[] {
       'The log says when requests ended and not how long they took: they are taken as begun then. Log $request_time to correct that.',
     )
   } else if (isEndTime) notes.push('Requests are taken as begun when they ended, less the time that they took.')
+  const countsByEnd = judged.some(({ judge }) => judge.rules.some(({ rule }) => rule.countWhen !== undefined))
+  if (countsByEnd && !fields.has('duration')) {
+    const assumed = tickUs > 1 ? `to last up to ${formatDuration(LONGEST_CALL_US / 1000)}` : 'to end at once'
+    notes.push(
+      `The log does not say how long requests took. Until it ends, a call takes a permit of a rule with countWhen: calls are assumed ${assumed}. Log $request_time to correct that.`,
+    )
+  }
   notes.push('What refused callers would have done is left out: some would have tried again, others not.')
   notes.push(
     'Calls that were refused at the time have the status of that refusal, whatever their service would have answered.',

@@ -15,8 +15,8 @@ import { SlidingCounts } from './sliding-counts.ts'
 export interface Floor {
   /** Counts `units` that came at x, none larger than `largest`; returns how many of them may have been refused up to now, beyond earlier ones. */
   offer(slot: number, x: number, units: number, largest: number): number
-  /** Whether a call of the key, among those that came last, may have been refused. */
-  mayRefuse(slot: number): boolean
+  /** By how many units the calls of the key, with those that came last, may exceed the shape; none was refused if that is not above 0. */
+  excess(slot: number): number
   /** How long a key matters after its last call. */
   readonly memoryUs: number
   forget(slot: number): void
@@ -47,7 +47,7 @@ function beginsWithTick({ periodUs, startOf }: ClockWindow, tickUs: number): boo
 
 const noFloor: Floor = {
   offer: (_slot, _x, units) => units,
-  mayRefuse: () => true,
+  excess: () => Number.POSITIVE_INFINITY,
   memoryUs: Number.POSITIVE_INFINITY,
   forget: () => {},
 }
@@ -88,8 +88,8 @@ class WindowFloor implements Floor {
     return units - fits
   }
 
-  mayRefuse(slot: number): boolean {
-    return this.#all[slot]! > this.#units
+  excess(slot: number): number {
+    return this.#all[slot]! - this.#units
   }
 
   forget(slot: number): void {
@@ -139,8 +139,8 @@ class BucketFloor implements Floor {
     return units - fits
   }
 
-  mayRefuse(slot: number): boolean {
-    return this.#highest[slot]! > this.#units
+  excess(slot: number): number {
+    return this.#highest[slot]! - this.#units
   }
 
   forget(slot: number): void {
@@ -175,8 +175,8 @@ class ClockFloor implements Floor {
     return units - fits
   }
 
-  mayRefuse(slot: number): boolean {
-    return this.#came[slot]! > this.#units
+  excess(slot: number): number {
+    return this.#came[slot]! - this.#units
   }
 
   forget(slot: number): void {

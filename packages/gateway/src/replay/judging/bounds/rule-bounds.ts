@@ -3,14 +3,21 @@ import type { RuleFigures } from '../../report/figures.ts'
 import { BlockBounds } from './block-bounds.ts'
 import type { Uncertainty } from './floor.ts'
 import { createLevels, fixedCostOf, type LevelBounds } from './level-bounds.ts'
+import { PassingUnits } from './passing-units.ts'
+
+/** The longest that a call is assumed to last if the log does not say it: the time after which nginx gives up by default. */
+export const LONGEST_CALL_US = 60_000_000
+
+/** Whether a call counts by how it ended. */
+export type Counts = 'yes' | 'no' | 'unknown'
 
 /** The calls of one caller in one tick. */
 export interface CallerTick {
   readonly slot: number
   calls: number
-  /** What they cost together; how many they are if they all cost the same. */
+  /** What those cost together that may count by how they ended; how many they are if they all cost the same. */
   units: number
-  /** The same of those that count by how they ended. */
+  /** The same of those that surely count. */
   counted: number
   /** Of those, what no other rule can have refused. */
   alone: number
@@ -25,6 +32,8 @@ export class RuleBounds {
   readonly levels: readonly LevelBounds[]
   readonly #fixedCost: number | undefined
   readonly #blocks: BlockBounds | undefined
+  /** Calls that do not count by how they ended: they were charged until then. Undefined if all calls count. */
+  readonly #passing: PassingUnits | undefined
   readonly #widthUs: number
   #tick: CallerTick[] = []
   readonly #ticks: (CallerTick | undefined)[] = []
@@ -47,6 +56,8 @@ export class RuleBounds {
     this.#widthUs = uncertainty.widthUs + uncertainty.aheadUs
     this.#leastUnits = this.levels.map(() => [])
     this.#leastOfAll = this.levels.map(() => 0)
+    const longestWaitUs = Math.max(0, ...rule.meters.map(({ maxWaitUs }) => (rule.queueSize > 0 ? maxWaitUs : 0)))
+    if (rule.countWhen) this.#passing = new PassingUnits(longestWaitUs, uncertainty)
     if (!rule.blockMs) return
     const blockUs = { least: rule.blockMs * 1000, most: this.#longestBlockUs }
     this.#blocks = new BlockBounds(blockUs, this.#floorMemoryUs, uncertainty)
@@ -54,7 +65,7 @@ export class RuleBounds {
 
   /** How long a caller matters after their last call. */
   get memoryUs(): number {
-    return this.#floorMemoryUs + this.#longestBlockUs + 2 * this.#widthUs
+    return Math.max(this.#floorMemoryUs, this.#passing?.memoryUs ?? 0) + this.#longestBlockUs + 2 * this.#widthUs
   }
 
   get #longestBlockUs(): number {
@@ -78,8 +89,8 @@ export class RuleBounds {
     return this.#fixedCost === undefined ? cost : cost === 0 ? 0 : 1
   }
 
-  /** Adds a call that came at x. */
-  add(slot: number, x: number, cost: number, counts: boolean, durationUs: number): void {
+  /** Adds a call that came at x. A duration that is not known is NaN. */
+  add(slot: number, x: number, cost: number, counts: Counts, durationUs: number): void {
     let tick = this.#ticks[slot]
     if (tick === undefined) {
       tick = { slot, calls: 0, units: 0, counted: 0, alone: 0, refused: 0 }
@@ -87,14 +98,15 @@ export class RuleBounds {
       this.#tick.push(tick)
     }
     const units = this.unitsOf(cost)
+    const lastsUs = Number.isNaN(durationUs) ? LONGEST_CALL_US : durationUs
     tick.calls++
-    tick.units += units
-    if (counts) tick.counted += units
+    if (counts !== 'no' || !this.#passing?.add(slot, x, units, lastsUs)) tick.units += units
+    if (counts === 'yes') tick.counted += units
     if (this.#fixedCost === undefined && cost > 0) {
       if (cost < this.#smallest) this.#smallest = cost
       if (cost > this.#largest) this.#largest = cost
     }
-    for (const { slots } of this.levels) if (slots) tick.refused += slots.add(slot, x, cost, durationUs) ? units : 0
+    for (const { slots } of this.levels) if (slots) tick.refused += slots.add(slot, x, cost, lastsUs) ? units : 0
   }
 
   /** All calls that came at x have been added: their callers. */
@@ -114,7 +126,9 @@ export class RuleBounds {
   mayRefuse(slot: number, x: number): boolean {
     let mayRefuse = false
     for (const { floor, slots } of this.levels) {
-      if ((floor ?? slots!).mayRefuse(slot)) mayRefuse = true
+      // calls that do not count are charged while they last
+      if ((floor ?? slots!).excess(slot) + (floor && this.#passing ? this.#passing.at(slot, x) : 0) > 0)
+        mayRefuse = true
     }
     return this.#blocks === undefined ? mayRefuse : this.#blocks.mayRefuse(slot, x, mayRefuse)
   }
@@ -163,6 +177,7 @@ export class RuleBounds {
       slots?.forget(slot)
     }
     this.#blocks?.forget(slot)
+    this.#passing?.forget(slot)
     for (const units of this.#leastUnits) units[slot] = 0
     this.#mostUnits[slot] = 0
     this.#hotCalls[slot] = 0
@@ -187,8 +202,8 @@ export class RuleBounds {
 
   #mostOf(slot: number): number {
     const hot = this.#hotCalls[slot] ?? 0
-    // calls of a blocked caller are refused whatever fits
-    if (this.#blocks) return hot
+    // calls of a blocked caller are refused whatever fits, and calls that do not count take permits for a time
+    if (this.#blocks || this.#passing) return hot
     const units = this.#mostUnits[slot] ?? 0
     const smallest = Math.max(1, Math.min(this.#smallest, this.#largest))
     return Math.min(hot, this.#fixedCost === undefined ? Math.floor(units / smallest) : units)

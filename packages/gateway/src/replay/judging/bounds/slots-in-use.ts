@@ -33,8 +33,8 @@ export class SlotsInUse {
     return true
   }
 
-  mayRefuse(slot: number): boolean {
-    return this.#highest[slot]! > this.#units
+  excess(slot: number): number {
+    return this.#highest[slot]! - this.#units
   }
 
   forget(slot: number): void {

@@ -38,7 +38,11 @@ export async function compareBounds(seed: number, tickUs = 1_000_000, size = 800
   await first.limiter.close()
   const second = await createReplayLimiter(document, { clock: () => 0 })
   const bounded = new BoundedJudge(second, uncertaintyOf(second.rules, tickUs, true), { maxKeys: 1e6 })
-  for (const logged of shuffled(calls, tickUs, random)) bounded.add(logged.call, logged)
+  // rules on calls under way need durations, others can do without
+  const hides = seed % 2 === 1 && !second.rules.some(({ meters }) => meters.some(meter => meter.needsRelease))
+  for (const logged of shuffled(calls, tickUs, random)) {
+    bounded.add(logged.call, hides ? { ...logged, durationUs: Number.NaN } : logged)
+  }
   bounded.finish()
   await second.limiter.close()
   return compared(rules, exact, bounded)

@@ -78,7 +78,7 @@ function randomRule(random: Random, index: number): object {
       ...[true, false].map(clear => ({ first: '2s', max: '20s', forgetAfter: '1m', clear })),
     ])
   if (random() < 0.15) rule.cost = pick<unknown>(random, [2, 3, { from: 'header:x-cost', most: 5 }])
-  if (random() < 0.15) rule.countWhen = pick(random, ['failed', '5xx', '200-399'])
+  if (random() < 0.25) rule.countWhen = pick(random, ['failed', '5xx', '200-399'])
   if (random() < 0.1 && algorithm !== 'concurrency') rule.resetWhen = pick(random, ['success', '404'])
   return rule
 }
