@@ -40,17 +40,14 @@ export class DianaModule {
   /** One limit for all controllers, without a limiter or a rule file: `DianaModule.forRoot({ limit: '100/m' })`. */
   static forRoot(options: RateLimitOptions<NestRequest>): Promise<DynamicModule>
   static forRoot(limiter: Limiter | Promise<Limiter>, options?: FilterOptions<NestRequest>): Promise<DynamicModule>
-  static async forRoot(
+  static forRoot(
     given: Limiter | Promise<Limiter> | RateLimitOptions<NestRequest>,
     options: FilterOptions<NestRequest> = {},
   ): Promise<DynamicModule> {
-    if (isOneLimit(given)) {
-      const { limiter: limiterOptions, filter } = sortOptions(given as RateLimitOptions<NestRequest>, [])
-      return await DianaModule.forRoot(beginLimiter(limiterOptions), filter)
-    }
-    const ready = await (given as Limiter | Promise<Limiter>)
-    assertLimiter(ready, 'DianaModule.forRoot')
-    return await dynamicModule({ provide: DIANA_LIMITER, useValue: ready }, options)
+    if (!isPlain(given) || !isOneLimit(given)) return withLimiter(given as Limiter | Promise<Limiter>, options)
+    // not in the promise: a mistake in the options is thrown where they are given
+    const { limiter, filter } = sortOptions(given as RateLimitOptions<NestRequest>, [])
+    return withLimiter(beginLimiter(limiter), filter)
   }
 
   /** The same, with a limiter that is made from what other modules provide. */
@@ -68,6 +65,19 @@ export class DianaModule {
     const made = await dynamicModule({ provide: DIANA_LIMITER, useFactory: create, inject }, filterOptions)
     return imports === undefined ? made : { ...made, imports }
   }
+}
+
+async function withLimiter(
+  given: Limiter | Promise<Limiter>,
+  options: FilterOptions<NestRequest>,
+): Promise<DynamicModule> {
+  const limiter = await given
+  assertLimiter(limiter, 'DianaModule.forRoot')
+  return await dynamicModule({ provide: DIANA_LIMITER, useValue: limiter }, options)
+}
+
+function isPlain(given: unknown): boolean {
+  return typeof given === 'object' && given !== null && !Array.isArray(given)
 }
 
 /** The module that is imported instead of DianaModule once there is a limiter. */

@@ -1,0 +1,41 @@
+import { DianaError } from '../../errors.ts'
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** The frameworks, by the entry of their filter, and how their handlers are recognized by what they are called with. */
+const frameworks: Readonly<Record<string, (first: Fields, second: unknown) => boolean>> = {
+  fetch: ({ headers }) => typeof (headers as Partial<Headers> | undefined)?.get === 'function',
+  hono: ({ req }) => fieldsOf(req).raw !== undefined,
+  koa: ({ req, res, app }) => fieldsOf(req).socket !== undefined && res !== undefined && app !== undefined,
+  fastify: ({ raw }, second) => raw !== undefined && fieldsOf(second).raw !== undefined,
+  express: ({ app, socket }) => app !== undefined && socket !== undefined,
+  http: ({ socket }) => socket !== undefined,
+}
+
+/**
+ * A check that the filter of one framework is mounted in it, for the arguments of its handler. It throws for each request of another
+ * framework, and costs nothing after the first one of its own.
+ */
+export function createMountCheck<Args extends readonly unknown[]>(
+  entry: string,
+  isOwn: (...args: Args) => boolean,
+): (...args: Args) => void {
+  let isChecked = false
+  return (...args) => {
+    if (isChecked) return
+    if (!isOwn(...args)) throw mountedElsewhere(entry, args)
+    isChecked = true
+  }
+}
+
+/** The error of a filter that is mounted in another framework than its own. */
+export function mountedElsewhere(entry: string, [first, second]: readonly unknown[]): DianaError {
+  const found = Object.keys(frameworks).find(name => frameworks[name]!(fieldsOf(first), second))
+  const remedy = `import it from 'diana-limiter/${found ?? 'http'}'`
+  const known = found === undefined ? `${remedy}, or from the entry of your framework` : remedy
+  return new DianaError('BAD_CALL', `the filter of diana-limiter/${entry} is mounted in another framework: ${known}`)
+}
+
+function fieldsOf(value: unknown): Fields {
+  return typeof value === 'object' && value !== null ? (value as Fields) : {}
+}
