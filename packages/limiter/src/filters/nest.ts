@@ -1,12 +1,14 @@
 import type { DynamicModule, FactoryProvider, ModuleMetadata, Provider, Type } from '@nestjs/common'
-import type { ModulesContainer } from '@nestjs/core'
+import type { HttpAdapterHost as AdapterHost, ModulesContainer } from '@nestjs/core'
 import { assertLimiter } from '../common/assert-limiter.ts'
 import { beginLimiter } from '../create/create-limiter.ts'
+import { LimitedError } from '../decorators/limited-error.ts'
 import { DianaError } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import type { FilterOptions } from './filter.ts'
 import type { NestRequest } from './frameworks/nest.ts'
 import { DianaGuard } from './frameworks/nest-guard.ts'
+import { LimitedFilter } from './frameworks/nest-limited.ts'
 import { isOneLimit, type RateLimitOptions, sortOptions } from './one-line/options.ts'
 
 export type { CustomAnswer } from './answers/custom-answer.ts'
@@ -84,13 +86,13 @@ function isPlain(given: unknown): boolean {
 class MountedDianaModule extends DianaModule {}
 
 async function dynamicModule(limiter: Provider, options: FilterOptions<NestRequest>): Promise<DynamicModule> {
-  const [{ APP_GUARD, ModulesContainer }, { Inject, Optional }] = await Promise.all([
-    import('@nestjs/core'),
-    import('@nestjs/common'),
-  ])
+  const [{ APP_FILTER, APP_GUARD, HttpAdapterHost, ModulesContainer }, { Catch, Inject, Optional }] = await Promise.all(
+    [import('@nestjs/core'), import('@nestjs/common')],
+  )
   // so that @UseGuards(DianaGuard) finds the limiter too
   Inject(DIANA_LIMITER)(DianaGuard, undefined, 0)
   Optional()(DianaGuard, undefined, 1)
+  Catch(LimitedError)(LimitedFilter)
   const guarding = (ready: Limiter, modules: ModulesContainer): DianaGuard => {
     const guard = new DianaGuard(ready, options)
     for (const { controllers } of modules.values()) {
@@ -105,6 +107,7 @@ async function dynamicModule(limiter: Provider, options: FilterOptions<NestReque
     global: true,
     providers: [
       limiter,
+      { provide: APP_FILTER, useFactory: (host: AdapterHost) => new LimitedFilter(host), inject: [HttpAdapterHost] },
       { provide: APP_GUARD, useFactory: guarding, inject: [DIANA_LIMITER, ModulesContainer] },
       { provide: MountedDianaModule.name, useFactory: closing, inject: [DIANA_LIMITER] },
     ],
