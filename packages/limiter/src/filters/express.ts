@@ -3,7 +3,7 @@ import type { Limiter } from '../limiter.ts'
 import { admit } from './admit.ts'
 import { createFilter, createRouteFilter, type Filter, type FilterOptions, type RouteOptions } from './filter.ts'
 import type { Framework } from './frameworks/framework.ts'
-import { createMountCheck } from './frameworks/mount-check.ts'
+import { assertMounted } from './frameworks/mount-check.ts'
 import { node } from './frameworks/node.ts'
 import { spelledPath } from './frameworks/spelled-path.ts'
 import { isOneLimit, type RateLimitOptions } from './one-line/options.ts'
@@ -35,11 +35,12 @@ export function rateLimit(
 }
 
 function middleware(filter: Filter<Request, Response>): RequestHandler {
-  const assertMounted = createMountCheck('express', (request: Request, _response: unknown, next: unknown) => {
-    return typeof next === 'function' && request.app !== undefined
-  })
+  let isMounted = false
   return (request, response, next) => {
-    assertMounted(request, response, next)
+    if (!isMounted) {
+      assertMounted('express', request.app !== undefined && typeof next === 'function', [request, response])
+      isMounted = true
+    }
     const passes = admit(filter, request, response)
     if (passes === true) next()
     else if (passes !== false) passes.then(passed => passed && next(), next)

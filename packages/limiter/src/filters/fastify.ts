@@ -11,7 +11,7 @@ import type { Verdict } from '../verdict.ts'
 import { admit, verdictOf as verdictOfRaw } from './admit.ts'
 import { createFilter, createRouteFilter, type Filter, type FilterOptions, type RouteOptions } from './filter.ts'
 import { fastifyFramework } from './frameworks/fastify.ts'
-import { createMountCheck, mountedElsewhere } from './frameworks/mount-check.ts'
+import { assertMounted, mountedElsewhere } from './frameworks/mount-check.ts'
 import { isOneLimit, type RateLimitOptions } from './one-line/options.ts'
 import { createOwnFilter, type OwnLimiter, withOwnLimiter } from './one-line/own-limiter.ts'
 
@@ -92,11 +92,12 @@ async function reject(given: unknown): Promise<void> {
 }
 
 function hook(filter: Filter<FastifyRequest, FastifyReply>): onRequestHookHandler {
-  const assertMounted = createMountCheck('fastify', ({ raw }: FastifyRequest, reply: FastifyReply) => {
-    return raw !== undefined && reply.raw !== undefined
-  })
+  let isMounted = false
   return (request, reply, done) => {
-    assertMounted(request, reply)
+    if (!isMounted) {
+      assertMounted('fastify', request.raw !== undefined && reply.raw !== undefined, [request, reply])
+      isMounted = true
+    }
     const passes = admit(filter, request, reply)
     if (passes === true) done()
     else if (passes !== false) passes.then(passed => passed && done(), done)

@@ -13,7 +13,7 @@ import {
 } from './filter.ts'
 import { httpFramework, tunnelFramework } from './frameworks/http.ts'
 import { settleTarget } from './frameworks/http-target.ts'
-import { createMountCheck } from './frameworks/mount-check.ts'
+import { assertMounted } from './frameworks/mount-check.ts'
 import type { NodeRequest, NodeResponse } from './frameworks/node.ts'
 import { spelledPath } from './frameworks/spelled-path.ts'
 import { isOneLimit, type RateLimitOptions } from './one-line/options.ts'
@@ -99,9 +99,12 @@ const middlewareFramework: typeof httpFramework = {
 
 function ownMiddleware(given: RateLimitOptions<NodeRequest>): NodeMiddleware & OwnLimiter {
   const own = createOwnFilter(given, middlewareFramework)
-  const assertMounted = createMountCheck('http', isOfNode)
+  let isMounted = false
   const middleware: NodeMiddleware = (request, response, next) => {
-    assertMounted(request, response)
+    if (!isMounted) {
+      assertMounted('http', isOfNode(request, response), [request, response])
+      isMounted = true
+    }
     const passes = admit(own.filter, request, response)
     if (passes === true) next()
     else if (passes !== false) passes.then(passed => passed && next(), next)
@@ -132,9 +135,12 @@ function wrap<Request extends NodeRequest, Response extends NodeResponse>(
   listener: Listener<Request, Response>,
 ): (request: Request, response: Response) => void {
   const serve = (request: NodeRequest, response: NodeResponse) => listener(request as Request, response as Response)
-  const assertMounted = createMountCheck('http', isOfNode)
+  let isMounted = false
   return (request, response) => {
-    assertMounted(request, response)
+    if (!isMounted) {
+      assertMounted('http', isOfNode(request, response), [request, response])
+      isMounted = true
+    }
     goThrough(filter, request, response, serve)
   }
 }

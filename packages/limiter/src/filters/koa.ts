@@ -6,7 +6,7 @@ import { admit, verdictOf as verdictOfRaw } from './admit.ts'
 import { observeNode } from './costs/observe-node.ts'
 import { createFilter, createRouteFilter, type Filter, type FilterOptions, type RouteOptions } from './filter.ts'
 import type { Framework } from './frameworks/framework.ts'
-import { createMountCheck } from './frameworks/mount-check.ts'
+import { assertMounted } from './frameworks/mount-check.ts'
 import { bodyOf, node } from './frameworks/node.ts'
 import { spelledPath } from './frameworks/spelled-path.ts'
 import { isOneLimit, type RateLimitOptions } from './one-line/options.ts'
@@ -72,11 +72,12 @@ export function verdictOf(context: Context): Verdict | undefined {
 }
 
 function middleware(filter: Filter<Context, Context>): Middleware {
-  const assertMounted = createMountCheck('koa', ({ req, res }: Context, next: unknown) => {
-    return req?.socket !== undefined && res !== undefined && typeof next === 'function'
-  })
+  let isMounted = false
   return (context, next) => {
-    assertMounted(context, next)
+    if (!isMounted) {
+      assertMounted('koa', context.req?.socket !== undefined && typeof next === 'function', [context, next])
+      isMounted = true
+    }
     const passes = admit(filter, context, context)
     if (passes === true) return next()
     return passes === false ? undefined : passes.then(passed => (passed ? next() : undefined))

@@ -12,20 +12,9 @@ const frameworks: Readonly<Record<string, (first: Fields, second: unknown) => bo
   http: ({ socket }) => socket !== undefined,
 }
 
-/**
- * A check that the filter of one framework is mounted in it, for the arguments of its handler. It throws for each request of another
- * framework, and costs nothing after the first one of its own.
- */
-export function createMountCheck<Args extends readonly unknown[]>(
-  entry: string,
-  isOwn: (...args: Args) => boolean,
-): (...args: Args) => void {
-  let isChecked = false
-  return (...args) => {
-    if (isChecked) return
-    if (!isOwn(...args)) throw mountedElsewhere(entry, args)
-    isChecked = true
-  }
+/** Throws, with the remedy, if a filter got arguments of a handler that are not of its own framework. */
+export function assertMounted(entry: string, isOwn: boolean, args: readonly unknown[]): void {
+  if (!isOwn) throw mountedElsewhere(entry, args)
 }
 
 /** The error of a filter that is mounted in another framework than its own. */
