@@ -279,7 +279,7 @@ describe('createLimiter', () => {
     [{ rules, store: {} }, "store must say where Redis is, as in store: { redis: 'redis://127.0.0.1:6379' }"],
     [
       { rules, store: { redis: 'env:DIANA_TEST_UNSET' } },
-      'options:0:0: store.redis is in the environment variable "DIANA_TEST_UNSET", which is not set: set it, or write the value here',
+      'store.redis is in the environment variable "DIANA_TEST_UNSET", which is not set: set it, or write the value here',
     ],
     [
       { rules: [{ ...rules[0], by: async () => 'a' }] },
@@ -289,6 +289,19 @@ describe('createLimiter', () => {
       { rules: [{ ...rules[0], cost: async () => 1 }] },
       'all.cost must not be async: return the value itself, and look it up before',
     ],
+    [
+      { rules: [{ ...rules[0], by: 'ip', limit: { by: () => 'a', values: { a: '1/s' }, default: '1/s' } }] },
+      'rule "all": rules[0].limit.by must be text, not a function',
+    ],
+    [
+      { rules, answer: { headers: 'draft-8' } },
+      'answer.headers must be draft-11, draft-7, draft-6, legacy or none, not "draft-8"',
+    ],
+    [
+      { rules: [{ id: 'all', limit: '1k/s' }] },
+      'rule "all": rules[0].limit "1k/s" is not a limit: did you mean 1000/s?',
+    ],
+    [{ rules: [{ limit: '1/s' }] }, 'rules[0].id is missing: name the rule, as in id: sms'],
     [
       { rules, identify: { account: async () => 'a' } },
       'identify.account must not be async: return the value itself, and look it up before',

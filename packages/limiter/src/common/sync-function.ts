@@ -1,4 +1,4 @@
-import { warnOfEach } from './warn-once.ts'
+import { warnWhile } from './warn-once.ts'
 
 /** Whether a function is declared async, and so can never return a value itself. */
 export function isAsyncFunction(value: unknown): boolean {
@@ -9,7 +9,7 @@ export function isAsyncFunction(value: unknown): boolean {
 export function valueNow<T>(value: T, name: string): T | undefined {
   if (typeof value !== 'object' || value === null || typeof (value as { then?: unknown }).then !== 'function')
     return value
-  warnOfEach('DIANA_ASYNC_FUNCTION', name)
+  warnWhile('DIANA_ASYNC_FUNCTION', name, name)
   // its rejection is of no more interest than its value
   Promise.resolve(value).catch(() => {})
   return undefined

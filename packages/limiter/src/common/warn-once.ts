@@ -28,7 +28,8 @@ export type WarningCode =
 const mistakes: Readonly<Record<WarningCode, string>> = {
   DIANA_PROXY_NOT_TRUSTED:
     'a call carries X-Forwarded-For or Forwarded, but trustProxy trusts no proxy, so all callers behind your proxy are ' +
-    'counted as one caller: set trustProxy to the number of your proxies or to their networks',
+    'counted as one caller: set trustProxy to the number of your proxies or to their networks; the setting "trust proxy" of ' +
+    'Express, and those of other frameworks, are not read',
   DIANA_TRUSTS_EVERYONE:
     'trustProxy trusts every address, so callers may choose the address that they are counted under: list the networks ' +
     'of your own proxies only',
@@ -37,8 +38,10 @@ const mistakes: Readonly<Record<WarningCode, string>> = {
     'mount each filter once',
   DIANA_MOUNTED_LATE:
     'a filter met a call that was answered already, which is not judged any more: mount the filter before the handlers',
-  DIANA_MADE_OFTEN: 'rateLimit was called many times with the same options, and each counts by itself: call it once',
-  DIANA_FAILED: 'Diana failed to judge a call, so it passed without being counted',
+  DIANA_MADE_OFTEN:
+    'rateLimit was called again with the same options, as in a handler, and each filter counts by itself: call it once, when ' +
+    'the application starts, and mount what it returns',
+  DIANA_FAILED: 'something failed while a call was decided',
   DIANA_NO_SUCH_RULE:
     'a filter names a rule that is not there, so it limits nothing: add the rule, or correct the name',
   DIANA_ASYNC_FUNCTION:
@@ -93,7 +96,30 @@ export function warnOnce(code: WarningCode, detail?: string, cause = ''): void {
   warn(code, detail)
 }
 
-/** The same, once for each detail. */
+/** A warning that is repeated, with how often it was due since it was last printed. */
+interface Repeated {
+  readonly printedAt: number
+  times: number
+}
+
+const REPEAT_MS = 60_000
+const repeated = new Map<string, Repeated>()
+
+/** Warns of what every call meets until it is mended: at once, and then at most once a minute for each cause. */
+export function warnWhile(code: WarningCode, detail: string, cause = '', now: number = performance.now()): void {
+  const name = `${code} ${cause}`
+  const last = repeated.get(name)
+  if (last === undefined && repeated.size >= MAX_DETAILS) return
+  if (last !== undefined && now - last.printedAt < REPEAT_MS) {
+    last.times++
+    return
+  }
+  repeated.set(name, { printedAt: now, times: 0 })
+  const more = last?.times ?? 0
+  warn(code, more === 0 ? detail : `${detail} (${more} more times since the last warning)`)
+}
+
+/** Warns once per process for each detail. */
 export function warnOfEach(code: WarningCode, detail: string): void {
   const name = `${code} ${detail}`
   if (warned.has(name) || warned.size >= MAX_DETAILS) return

@@ -3,6 +3,7 @@ import { DianaError } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import type { LimiterOptions } from './limiter-options.ts'
 
+export { assertStore } from '../distributed/given-store.ts'
 export type { LimiterOptions } from './limiter-options.ts'
 
 /** Long enough to join a store that answers, so that the first calls are counted there. */

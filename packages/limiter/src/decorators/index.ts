@@ -1,3 +1,4 @@
 export type { RateLimitOptions } from './annotation.ts'
+export { LimitedError } from './limited-error.ts'
 export { RateLimit, type RateLimitDecorator, rateLimitsOf } from './rate-limit.ts'
-export { LimitedError, rateLimited } from './wrap-function.ts'
+export { rateLimited } from './wrap-function.ts'

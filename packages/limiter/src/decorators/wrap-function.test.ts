@@ -2,8 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createLimiter } from '../create/create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
 import { type RedisServer, startRedis } from '../sources/servers/redis-server.ts'
+import { LimitedError } from './limited-error.ts'
 import { RateLimit } from './rate-limit.ts'
-import { LimitedError, rateLimited } from './wrap-function.ts'
+import { rateLimited } from './wrap-function.ts'
 
 describe('a limited function', () => {
   it('a limited function returns and throws as the original, until its limit is reached', () => {

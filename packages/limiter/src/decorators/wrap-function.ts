@@ -3,17 +3,7 @@ import { DianaError } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import type { Verdict } from '../verdict.ts'
 import { Annotation, type FunctionCall, type RateLimitOptions } from './annotation.ts'
-
-/** A call of a limited function that its rules refuse, with their verdict; its code is LIMITED. */
-export class LimitedError extends DianaError {
-  readonly verdict: Verdict
-
-  constructor(verdict: Verdict) {
-    const after = Number.isFinite(verdict.retryAfterMs) ? `in ${Math.ceil(verdict.retryAfterMs)} ms` : 'later'
-    super('LIMITED', `rule "${verdict.rule}" refuses this call (${verdict.reason}): try again ${after}`)
-    this.verdict = verdict
-  }
-}
+import { LimitedError } from './limited-error.ts'
 
 type AnyFunction = (this: unknown, ...args: never[]) => unknown
 

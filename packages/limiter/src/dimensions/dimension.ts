@@ -1,5 +1,8 @@
 import type { Call } from '../call.ts'
 
+/** Dimensions that exist without `identify`: the application gives them as attributes. */
+export const APPLICATION_DIMENSIONS: readonly string[] = ['account', 'device']
+
 /** One way to distinguish callers. Rules name it `name`, or `name:argument` if it needs an argument. */
 export interface Dimension {
   readonly name: string

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Call } from '../call.ts'
 import { DianaError } from '../errors.ts'
-import type { Dimension } from './dimension.ts'
+import { APPLICATION_DIMENSIONS, type Dimension } from './dimension.ts'
 import { addressDimension, findDimension } from './find-dimension.ts'
 import { ip } from './ip.ts'
 
@@ -9,9 +9,6 @@ import { ip } from './ip.ts'
 export type KeyReader = (call: Call) => string
 
 type ValueReader = (call: Call) => unknown
-
-/** Dimensions that exist without `identify`: the application gives them as attributes. */
-export const APPLICATION_DIMENSIONS: readonly string[] = ['account', 'device']
 
 const MAX_VALUE = 128
 

@@ -10,8 +10,8 @@ import { CallCosts } from './costs/call-costs.ts'
 import type { Filter } from './filter.ts'
 import type { Watcher } from './frameworks/framework.ts'
 import { areMatchingDecided, chargedBy, coveringFilter, lastVerdict, type PastRun } from './past-runs.ts'
-import { refuse } from './refuse.ts'
-import { report } from './report.ts'
+import { refuse, refuseUnready } from './refuse.ts'
+import { type Failure, report } from './report.ts'
 import { RequestCall } from './request-call.ts'
 
 interface Decided {
@@ -41,18 +41,20 @@ export function admit<Request, Reply>(
   return run.decide()
 }
 
-/** The same once there is a limiter; without one the request passes, and the error is reported. */
+/** The same once there is a limiter; if none can be made, the request is refused and the error is reported. */
 async function admitLater<Request, Reply>(
   filter: Filter<Request, Reply>,
   pending: Promise<void>,
   request: Request,
   reply: Reply,
 ): Promise<boolean> {
+  filter.onEarlyRequest?.()
   try {
     await pending
   } catch (error) {
-    report(error, request, filter.options, filter.framework)
-    return true
+    const { framework, options } = filter
+    if (options.skip !== undefined && isSkipped(filter, options.skip, request)) return true
+    return framework.isAnswered(reply) ? passLate() : refuseUnready(filter, request, reply, error)
   }
   return admit(filter, request, reply)
 }
@@ -85,14 +87,14 @@ function passLate(): true {
 
 /** If the application's function fails, the request is decided: a caller must not be able to make it fail and pass. */
 function isSkipped<Request>(
-  { framework, options }: Filter<Request, never>,
+  filter: Filter<Request, never>,
   skip: (request: Request) => boolean,
   request: Request,
 ): boolean {
   try {
     return valueNow(skip(request), 'skip') === true
   } catch (error) {
-    report(error, request, options, framework)
+    report(error, request, filter, 'skip')
     return false
   }
 }
@@ -285,7 +287,7 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
     try {
       return valueNow(attributes(this.#request), 'attributes')
     } catch (error) {
-      this.#report(error)
+      this.#report(error, 'attributes')
       return undefined
     }
   }
@@ -296,18 +298,18 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
       const given = valueNow(cost(call, this.#request), 'cost')
       return given !== undefined && Number.isSafeInteger(given) && given >= 0 ? given : 1
     } catch (error) {
-      this.#report(error)
+      this.#report(error, 'cost')
       return 1
     }
   }
 
   /** An error of Diana never breaks the service that it protects. */
   #passDespite(error: unknown): true {
-    this.#report(error)
+    this.#report(error, 'decision')
     return true
   }
 
-  #report(error: unknown): void {
-    report(error, this.#request, this.filter.options, this.filter.framework)
+  #report(error: unknown, failure: Failure): void {
+    report(error, this.#request, this.filter, failure)
   }
 }

@@ -3,6 +3,7 @@ import type { Limiter } from '../limiter.ts'
 import { admit } from './admit.ts'
 import { createFilter, createRouteFilter, type Filter, type FilterOptions, type RouteOptions } from './filter.ts'
 import type { Framework } from './frameworks/framework.ts'
+import { assertMounted } from './frameworks/mount-check.ts'
 import { node } from './frameworks/node.ts'
 import { spelledPath } from './frameworks/spelled-path.ts'
 import { isOneLimit, type RateLimitOptions } from './one-line/options.ts'
@@ -26,7 +27,7 @@ export function rateLimit(
   given: Limiter | RateLimitOptions<Request>,
   options?: RouteOptions<Request>,
 ): RequestHandler | (RequestHandler & OwnLimiter) {
-  if (options === undefined && isOneLimit(given)) {
+  if (isOneLimit(given, options)) {
     const own = createOwnFilter(given, expressFramework)
     return withOwnLimiter(middleware(own.filter), own)
   }
@@ -34,7 +35,12 @@ export function rateLimit(
 }
 
 function middleware(filter: Filter<Request, Response>): RequestHandler {
+  let isMounted = false
   return (request, response, next) => {
+    if (!isMounted) {
+      assertMounted('express', request.app !== undefined && typeof next === 'function', [request, response])
+      isMounted = true
+    }
     const passes = admit(filter, request, response)
     if (passes === true) next()
     else if (passes !== false) passes.then(passed => passed && next(), next)

@@ -11,6 +11,7 @@ import type { Verdict } from '../verdict.ts'
 import { admit, verdictOf as verdictOfRaw } from './admit.ts'
 import { createFilter, createRouteFilter, type Filter, type FilterOptions, type RouteOptions } from './filter.ts'
 import { fastifyFramework } from './frameworks/fastify.ts'
+import { assertMounted, mountedElsewhere } from './frameworks/mount-check.ts'
 import { isOneLimit, type RateLimitOptions } from './one-line/options.ts'
 import { createOwnFilter, type OwnLimiter, withOwnLimiter } from './one-line/own-limiter.ts'
 
@@ -26,7 +27,8 @@ export function diana(limiter: Limiter, options: FilterOptions<FastifyRequest> =
   // register(diana) calls it with the application, and reports errors of a promise only
   if (isApplication(limiter)) return reject(limiter) as never
   const onRequest = hook(createFilter(limiter, fastifyFramework, options))
-  const plugin: FastifyPluginCallback = (app, _options, done) => {
+  const plugin: FastifyPluginCallback = (app, more, done) => {
+    if (!isApplication(app)) throw mountedElsewhere('fastify', [app, more])
     app.addHook('onRequest', onRequest)
     done()
   }
@@ -52,7 +54,9 @@ export function rateLimit(
   given: Limiter | RateLimitOptions<FastifyRequest>,
   options?: RouteOptions<FastifyRequest>,
 ): onRequestHookHandler | (PluginOrHook & OwnLimiter) {
-  if (options !== undefined || !isOneLimit(given)) {
+  // register(rateLimit) calls it with the application, and reports errors of a promise only
+  if (isApplication(given)) return rejectMounted(given) as never
+  if (!isOneLimit(given, options)) {
     return hook(createRouteFilter(given as Limiter, fastifyFramework, options as RouteOptions<FastifyRequest>))
   }
   const own = createOwnFilter(given, fastifyFramework)
@@ -79,12 +83,21 @@ function isApplication(given: unknown): boolean {
   return typeof given === 'object' && given !== null && 'addHook' in given
 }
 
+async function rejectMounted(given: unknown): Promise<void> {
+  isOneLimit(given)
+}
+
 async function reject(given: unknown): Promise<void> {
   assertLimiter(given, 'diana')
 }
 
 function hook(filter: Filter<FastifyRequest, FastifyReply>): onRequestHookHandler {
+  let isMounted = false
   return (request, reply, done) => {
+    if (!isMounted) {
+      assertMounted('fastify', request.raw !== undefined && reply.raw !== undefined, [request, reply])
+      isMounted = true
+    }
     const passes = admit(filter, request, reply)
     if (passes === true) done()
     else if (passes !== false) passes.then(passed => passed && done(), done)

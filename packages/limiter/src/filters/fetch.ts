@@ -55,7 +55,7 @@ export function rateLimit(
   given: Limiter | (RateLimitOptions<Request> & PeerOption),
   options?: RouteOptions<Request> & PeerOption,
 ): FetchFilter | (FetchFilter & OwnLimiter) {
-  if (options === undefined && isOneLimit(given)) {
+  if (isOneLimit(given, options)) {
     const own = createOwnFilter(given as RateLimitOptions<Request>, frameworkFor(given), ['peer'])
     return withOwnLimiter(fetchFilter(own.filter), own)
   }

@@ -28,7 +28,10 @@ export interface FilterOptions<Request> {
   readonly onRefused?:
     | ((verdict: Verdict, request: Request) => CustomAnswer | undefined | Promise<CustomAnswer | undefined>)
     | undefined
-  /** Called when Diana fails to decide a call, which then passes. */
+  /**
+   * Called with every error of Diana or of these functions on a call, instead of a warning. A call that Diana fails to decide passes;
+   * one whose limiter cannot be made is refused.
+   */
   readonly onError?: ((error: unknown, request: Request) => void) | undefined
 }
 
@@ -63,6 +66,8 @@ export interface Filter<Request, Reply> {
   readonly only: boolean
   /** Set while the limiter is being made; requests wait for it. */
   readonly pending?: Promise<void> | undefined
+  /** Is called for each request that waits for the limiter. */
+  readonly onEarlyRequest?: (() => void) | undefined
 }
 
 /** The name of a filter in messages, and the options that only it has. */

@@ -5,6 +5,7 @@ import { admit, verdictOf as verdictOfRaw } from './admit.ts'
 import { createFilter, createRouteFilter, type Filter, type FilterOptions, type RouteOptions } from './filter.ts'
 import type { Framework } from './frameworks/framework.ts'
 import { honoFramework, isFollowed, outlive } from './frameworks/hono.ts'
+import { assertMounted } from './frameworks/mount-check.ts'
 import { isOneLimit, type RateLimitOptions } from './one-line/options.ts'
 import { createOwnFilter, type OwnLimiter, withOwnLimiter } from './one-line/own-limiter.ts'
 
@@ -30,7 +31,7 @@ export function rateLimit(
   given: Limiter | (RateLimitOptions<Context> & PeerOption),
   options?: RouteOptions<Context> & PeerOption,
 ): MiddlewareHandler | (MiddlewareHandler & OwnLimiter) {
-  if (options === undefined && isOneLimit(given)) {
+  if (isOneLimit(given, options)) {
     const own = createOwnFilter(given as RateLimitOptions<Context>, frameworkFor(given), ['peer'])
     return withOwnLimiter(middleware(own.filter), own)
   }
@@ -48,7 +49,12 @@ function frameworkFor({ peer }: PeerOption = {}): Framework<Context, Context> {
 }
 
 function middleware(filter: Filter<Context, Context>): MiddlewareHandler {
+  let isMounted = false
   return (context, next) => {
+    if (!isMounted) {
+      assertMounted('hono', context.req?.raw !== undefined && typeof next === 'function', [context, next])
+      isMounted = true
+    }
     const passes = admit(filter, context, context)
     if (passes === true) return goOn(context, next)
     // a middleware that is alone on a path must return what it answers

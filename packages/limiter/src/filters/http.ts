@@ -13,6 +13,7 @@ import {
 } from './filter.ts'
 import { httpFramework, tunnelFramework } from './frameworks/http.ts'
 import { settleTarget } from './frameworks/http-target.ts'
+import { assertMounted } from './frameworks/mount-check.ts'
 import type { NodeRequest, NodeResponse } from './frameworks/node.ts'
 import { spelledPath } from './frameworks/spelled-path.ts'
 import { isOneLimit, type RateLimitOptions } from './one-line/options.ts'
@@ -71,7 +72,7 @@ export function rateLimit(
   listener?: Listener<NodeRequest, NodeResponse>,
   options?: RouteOptions<NodeRequest>,
 ): ((request: NodeRequest, response: NodeResponse) => void) | NodeMiddleware {
-  if (options === undefined && isOneLimit(given)) {
+  if (isOneLimit(given, options)) {
     if (listener === undefined) return ownMiddleware(given)
     assertListener('rateLimit', listener)
     const own = createOwnFilter(given, httpFramework)
@@ -98,12 +99,21 @@ const middlewareFramework: typeof httpFramework = {
 
 function ownMiddleware(given: RateLimitOptions<NodeRequest>): NodeMiddleware & OwnLimiter {
   const own = createOwnFilter(given, middlewareFramework)
+  let isMounted = false
   const middleware: NodeMiddleware = (request, response, next) => {
+    if (!isMounted) {
+      assertMounted('http', isOfNode(request, response), [request, response])
+      isMounted = true
+    }
     const passes = admit(own.filter, request, response)
     if (passes === true) next()
     else if (passes !== false) passes.then(passed => passed && next(), next)
   }
   return withOwnLimiter(middleware, own)
+}
+
+function isOfNode(request: NodeRequest, response: NodeResponse): boolean {
+  return request?.headers !== undefined && typeof response?.setHeader === 'function'
 }
 
 const guarding: Mount = { name: 'guard' }
@@ -125,7 +135,14 @@ function wrap<Request extends NodeRequest, Response extends NodeResponse>(
   listener: Listener<Request, Response>,
 ): (request: Request, response: Response) => void {
   const serve = (request: NodeRequest, response: NodeResponse) => listener(request as Request, response as Response)
-  return (request, response) => goThrough(filter, request, response, serve)
+  let isMounted = false
+  return (request, response) => {
+    if (!isMounted) {
+      assertMounted('http', isOfNode(request, response), [request, response])
+      isMounted = true
+    }
+    goThrough(filter, request, response, serve)
+  }
 }
 
 /**

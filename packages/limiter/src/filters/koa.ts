@@ -6,6 +6,7 @@ import { admit, verdictOf as verdictOfRaw } from './admit.ts'
 import { observeNode } from './costs/observe-node.ts'
 import { createFilter, createRouteFilter, type Filter, type FilterOptions, type RouteOptions } from './filter.ts'
 import type { Framework } from './frameworks/framework.ts'
+import { assertMounted } from './frameworks/mount-check.ts'
 import { bodyOf, node } from './frameworks/node.ts'
 import { spelledPath } from './frameworks/spelled-path.ts'
 import { isOneLimit, type RateLimitOptions } from './one-line/options.ts'
@@ -58,7 +59,7 @@ export function rateLimit(
   given: Limiter | RateLimitOptions<Context>,
   options?: RouteOptions<Context>,
 ): Middleware | (Middleware & OwnLimiter) {
-  if (options === undefined && isOneLimit(given)) {
+  if (isOneLimit(given, options)) {
     const own = createOwnFilter(given, koa)
     return withOwnLimiter(middleware(own.filter), own)
   }
@@ -71,7 +72,12 @@ export function verdictOf(context: Context): Verdict | undefined {
 }
 
 function middleware(filter: Filter<Context, Context>): Middleware {
+  let isMounted = false
   return (context, next) => {
+    if (!isMounted) {
+      assertMounted('koa', context.req?.socket !== undefined && typeof next === 'function', [context, next])
+      isMounted = true
+    }
     const passes = admit(filter, context, context)
     if (passes === true) return next()
     return passes === false ? undefined : passes.then(passed => (passed ? next() : undefined))

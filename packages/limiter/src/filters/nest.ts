@@ -1,12 +1,14 @@
 import type { DynamicModule, FactoryProvider, ModuleMetadata, Provider, Type } from '@nestjs/common'
-import type { ModulesContainer } from '@nestjs/core'
+import type { HttpAdapterHost as AdapterHost, ModulesContainer } from '@nestjs/core'
 import { assertLimiter } from '../common/assert-limiter.ts'
 import { beginLimiter } from '../create/create-limiter.ts'
+import { LimitedError } from '../decorators/limited-error.ts'
 import { DianaError } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import type { FilterOptions } from './filter.ts'
 import type { NestRequest } from './frameworks/nest.ts'
 import { DianaGuard } from './frameworks/nest-guard.ts'
+import { LimitedFilter } from './frameworks/nest-limited.ts'
 import { isOneLimit, type RateLimitOptions, sortOptions } from './one-line/options.ts'
 
 export type { CustomAnswer } from './answers/custom-answer.ts'
@@ -40,17 +42,14 @@ export class DianaModule {
   /** One limit for all controllers, without a limiter or a rule file: `DianaModule.forRoot({ limit: '100/m' })`. */
   static forRoot(options: RateLimitOptions<NestRequest>): Promise<DynamicModule>
   static forRoot(limiter: Limiter | Promise<Limiter>, options?: FilterOptions<NestRequest>): Promise<DynamicModule>
-  static async forRoot(
+  static forRoot(
     given: Limiter | Promise<Limiter> | RateLimitOptions<NestRequest>,
     options: FilterOptions<NestRequest> = {},
   ): Promise<DynamicModule> {
-    if (isOneLimit(given)) {
-      const { limiter: limiterOptions, filter } = sortOptions(given as RateLimitOptions<NestRequest>, [])
-      return await DianaModule.forRoot(beginLimiter(limiterOptions), filter)
-    }
-    const ready = await (given as Limiter | Promise<Limiter>)
-    assertLimiter(ready, 'DianaModule.forRoot')
-    return await dynamicModule({ provide: DIANA_LIMITER, useValue: ready }, options)
+    if (!isPlain(given) || !isOneLimit(given)) return withLimiter(given as Limiter | Promise<Limiter>, options)
+    // not in the promise: a mistake in the options is thrown where they are given
+    const { limiter, filter } = sortOptions(given as RateLimitOptions<NestRequest>, [])
+    return withLimiter(beginLimiter(limiter), filter)
   }
 
   /** The same, with a limiter that is made from what other modules provide. */
@@ -70,17 +69,30 @@ export class DianaModule {
   }
 }
 
+async function withLimiter(
+  given: Limiter | Promise<Limiter>,
+  options: FilterOptions<NestRequest>,
+): Promise<DynamicModule> {
+  const limiter = await given
+  assertLimiter(limiter, 'DianaModule.forRoot')
+  return await dynamicModule({ provide: DIANA_LIMITER, useValue: limiter }, options)
+}
+
+function isPlain(given: unknown): boolean {
+  return typeof given === 'object' && given !== null && !Array.isArray(given)
+}
+
 /** The module that is imported instead of DianaModule once there is a limiter. */
 class MountedDianaModule extends DianaModule {}
 
 async function dynamicModule(limiter: Provider, options: FilterOptions<NestRequest>): Promise<DynamicModule> {
-  const [{ APP_GUARD, ModulesContainer }, { Inject, Optional }] = await Promise.all([
-    import('@nestjs/core'),
-    import('@nestjs/common'),
-  ])
+  const [{ APP_FILTER, APP_GUARD, HttpAdapterHost, ModulesContainer }, { Catch, Inject, Optional }] = await Promise.all(
+    [import('@nestjs/core'), import('@nestjs/common')],
+  )
   // so that @UseGuards(DianaGuard) finds the limiter too
   Inject(DIANA_LIMITER)(DianaGuard, undefined, 0)
   Optional()(DianaGuard, undefined, 1)
+  Catch(LimitedError)(LimitedFilter)
   const guarding = (ready: Limiter, modules: ModulesContainer): DianaGuard => {
     const guard = new DianaGuard(ready, options)
     for (const { controllers } of modules.values()) {
@@ -95,6 +107,7 @@ async function dynamicModule(limiter: Provider, options: FilterOptions<NestReque
     global: true,
     providers: [
       limiter,
+      { provide: APP_FILTER, useFactory: (host: AdapterHost) => new LimitedFilter(host), inject: [HttpAdapterHost] },
       { provide: APP_GUARD, useFactory: guarding, inject: [DIANA_LIMITER, ModulesContainer] },
       { provide: MountedDianaModule.name, useFactory: closing, inject: [DIANA_LIMITER] },
     ],

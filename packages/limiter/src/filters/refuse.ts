@@ -20,7 +20,7 @@ export function refuse<Request, Reply>(
 }
 
 function refusalOf<Request>(
-  { options, framework }: Filter<Request, never>,
+  filter: Filter<Request, never>,
   request: Request,
   verdict: Verdict,
   custom: CustomAnswer | undefined,
@@ -28,25 +28,52 @@ function refusalOf<Request>(
   try {
     return customRefusal(verdict, Date.now(), custom)
   } catch (error) {
-    report(error, request, options, framework)
+    report(error, request, filter, 'onRefused')
     return customRefusal(verdict, Date.now(), undefined)
   }
 }
 
 /** The answer of the application; if its function fails, undefined. */
 function customAnswer<Request>(
-  { options, framework }: Filter<Request, never>,
+  filter: Filter<Request, never>,
   request: Request,
   verdict: Verdict,
 ): CustomAnswer | undefined | Promise<CustomAnswer | undefined> {
   const failed = (error: unknown): undefined => {
-    report(error, request, options, framework)
+    report(error, request, filter, 'onRefused')
     return undefined
   }
   try {
-    const answer = options.onRefused?.(verdict, request)
+    const answer = filter.options.onRefused?.(verdict, request)
     return answer instanceof Promise ? answer.catch(failed) : answer
   } catch (error) {
     return failed(error)
   }
+}
+
+const unready: Refusal = {
+  status: 503,
+  headers: [
+    ['Retry-After', '60'],
+    ['Cache-Control', 'no-store'],
+    ['Content-Type', 'application/problem+json'],
+  ],
+  body: JSON.stringify({
+    type: 'about:blank',
+    title: 'Service Unavailable',
+    status: 503,
+    detail: 'The limits of this service are not set up correctly.',
+  }),
+}
+
+/** Answers a request to a filter whose limiter cannot be made: without limits, no request may pass. */
+export function refuseUnready<Request, Reply>(
+  filter: Filter<Request, Reply>,
+  request: Request,
+  reply: Reply,
+  error: unknown,
+): false {
+  report(error, request, filter, 'limiter')
+  filter.framework.refuse(request, reply, unready)
+  return false
 }

@@ -7,12 +7,15 @@ import { listen } from './servers/listen.ts'
 
 const closing: (() => unknown)[] = []
 let warnings: string[]
+let messages: string[]
 let filters: typeof import('./express.ts')
 
 beforeEach(async () => {
   warnings = []
-  vi.spyOn(process, 'emitWarning').mockImplementation((_message, options) => {
+  messages = []
+  vi.spyOn(process, 'emitWarning').mockImplementation((message, options) => {
     warnings.push((options as { code: string }).code)
+    messages.push(String(message))
   })
   // warnings are told once in the life of a process: each test begins a new one
   vi.resetModules()
@@ -65,6 +68,7 @@ test.each([{ 'x-forwarded-for': '203.0.113.9' }, { forwarded: 'for=203.0.113.9' 
       headers as Record<string, string>,
     )
     expect(warnings).toEqual(['DIANA_PROXY_NOT_TRUSTED'])
+    expect(messages[0]).toContain('the setting "trust proxy" of Express, and those of other frameworks, are not read')
   },
 )
 
@@ -141,4 +145,81 @@ test('rateLimit({ limit }) in a handler is reported once; filters that were clos
   const open = Array.from({ length: 60 }, create)
   expect(warnings).toEqual(['DIANA_MADE_OFTEN'])
   await Promise.all(open.map(one => one.close()))
+})
+
+test('rateLimit({ limit }) that is called for each request is reported with the second request', async () => {
+  const app = express().use((request, response, next) => {
+    const own = filters.rateLimit({ limit: '1/h' })
+    closing.push(own.close)
+    own(request, response, next)
+  })
+  expect(await call(app.use(answer))).toEqual(['0', '0'])
+  expect(warnings).toEqual(['DIANA_MADE_OFTEN'])
+})
+
+test('one line that mounts rateLimit({ limit }) on several routes causes no warning', async () => {
+  const app = express()
+  for (const path of ['/a', '/b', '/']) {
+    const own = filters.rateLimit({ limit: '5/h' })
+    closing.push(own.close)
+    app.get(path, own, answer)
+  }
+  expect(await call(app)).toEqual(['4', '3'])
+  expect(warnings).toEqual([])
+})
+
+const fails = (): never => {
+  throw new Error('broken')
+}
+
+test('each function that fails causes a warning that says what became of the call', async () => {
+  const refused = 'onRefused failed, so the call was refused with the answer of Diana'
+  const cases: [options: object, expected: string | undefined][] = [
+    [{ skip: fails }, 'skip failed, so the call was decided: Error: broken'],
+    [{ attributes: fails }, 'attributes failed, so the call was decided without them: Error: broken'],
+    [{ cost: fails }, 'cost failed, so the call counted as 1: Error: broken'],
+    [{ onRefused: fails }, `${refused}: Error: broken`],
+    // reported at most once a minute
+    [{ onRefused: async () => fails() }, undefined],
+    [{ onRefused: () => ({ status: 99 }) }, undefined],
+  ]
+  for (const [options, expected] of cases) {
+    const limiter = await limit({ rules: [{ id: 'each', by: 'ip', limit: '1/h' }] })
+    const app = express().use(filters.diana(limiter, options as never))
+    expect(await call(app.use(answer))).toEqual(['0', '0'])
+    const texts = messages.splice(0)
+    expect(texts).toEqual(expected === undefined ? [] : [`something failed while a call was decided: ${expected}`])
+  }
+})
+
+test('an onError that fails too is reported, with what became of the call', async () => {
+  const app = express().use(filters.diana(await limit({}), { skip: fails, onError: fails }))
+  expect(await call(app.use(answer))).toEqual(['4', '3'])
+  const expected = 'skip failed, so the call was decided: Error: broken; and onError failed: Error: broken'
+  expect(messages).toEqual([`something failed while a call was decided: ${expected}`])
+})
+
+test('a function that returns a promise is reported again each minute until it is mended', async () => {
+  const { warnWhile } = await import('../common/warn-once.ts')
+  for (const second of [0, 1, 59, 60, 61, 120, 300]) warnWhile('DIANA_ASYNC_FUNCTION', 'by', 'by', second * 1000)
+  expect(messages.map(text => text.replace(/^.*: by/, 'by'))).toEqual([
+    'by',
+    'by (2 more times since the last warning)',
+    'by (1 more times since the last warning)',
+    'by',
+  ])
+})
+
+test('a by that returns a promise is counted and reported, whatever missing says', async () => {
+  for (const missing of [undefined, 'skip', 'shared', 'address'] as const) {
+    const own = filters.rateLimit({
+      id: `m-${missing}`,
+      limit: '1/h',
+      by: () => Promise.resolve('ann') as never,
+      missing,
+    })
+    closing.push(own.close)
+    expect(await call(express().use(own).use(answer))).toEqual(['0', '0'])
+    expect(warnings.splice(0)).toEqual(['DIANA_ASYNC_FUNCTION'])
+  }
 })

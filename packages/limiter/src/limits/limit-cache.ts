@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Limit } from '../algorithms/algorithm.ts'
-import { parseRate } from '../rules/schema/limit.ts'
+import { parseRate } from '../rules/limit-text.ts'
 
 /** The limit of one caller, as a source has it: text such as `5000/h`, or JSON with the moment until which it holds. */
 export interface CallerLimit {

@@ -1,7 +1,12 @@
-import { APPLICATION_DIMENSIONS } from '../dimensions/key.ts'
-import type { Vocabulary } from './schema/vocabulary.ts'
+import { APPLICATION_DIMENSIONS } from '../dimensions/dimension.ts'
+import type { Vocabulary as Whole } from './schema/vocabulary.ts'
 import { joinNames, show } from './show.ts'
 import { suggest } from './suggest.ts'
+
+/** The part of a vocabulary that names are checked by. */
+type Vocabulary = Pick<Whole, 'givenOptions'> & {
+  readonly dimensions: readonly Pick<Whole['dimensions'][number], 'name' | 'argument' | 'arguments' | 'needs'>[]
+}
 
 /** What is wrong with a source of `identify`: `header:x-account-id`, `cookie:uid`, `ip`. */
 export function sourceFault(text: string, vocabulary: Vocabulary): string | undefined {

@@ -116,10 +116,11 @@ function kindsOf(issue: Issue): string[] {
   return issue.code === 'invalid_type' ? [kinds[issue.expected] ?? issue.expected] : []
 }
 
-function wrongKind(input: unknown, expected: string): string {
+/** What is wrong with a value of another kind than expected. */
+export function wrongKind(input: unknown, expected: string): string {
   if (input === undefined) return `is missing: give ${expected}`
   if (input === null) return `has no value: give ${expected}, or leave the word out`
-  const quotable = expected.startsWith(kinds.string!) && typeof input !== 'object'
+  const quotable = expected.startsWith(kinds.string!) && (typeof input === 'number' || typeof input === 'boolean')
   return `must be ${expected}, not ${show(input)}${quotable ? `: write "${show(input)}" in quotes` : ''}`
 }
 

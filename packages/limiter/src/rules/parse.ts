@@ -23,7 +23,7 @@ export function parseOptions(value: unknown, vocabulary: Vocabulary): Parsed {
   const { document, problems } = readDocument(given, vocabulary, 0)
   if (document) return { document, mistakes: [] }
   const mistakes = problems.slice(0, MAX_MISTAKES).map(({ path, what }) => ({
-    file: 'options',
+    file: '',
     line: 0,
     column: 0,
     ...describe(what, showPath(path) || 'the value'),
@@ -46,7 +46,7 @@ export function parseRule(
   const { rule, problems } = read(given)
   if (rule && problems.length === 0) return { rule, mistakes: [] }
   const mistakes = problems.slice(0, MAX_MISTAKES).map(({ path, what }) => {
-    return { file: 'options', line: 0, column: 0, ...describe(what, showPath(path) || 'the rule'), ...nameOf(given) }
+    return { file: '', line: 0, column: 0, ...describe(what, showPath(path) || 'the rule'), ...nameOf(given) }
   })
   return { mistakes }
 }

@@ -3,14 +3,15 @@ import { once } from '../common/once.ts'
 import { explain, explainOption, type Problem } from './explain.ts'
 import { getOrAdd } from './get-or-add.ts'
 import { isMap } from './is-map.ts'
+import { namesCalendar } from './limit-text.ts'
 import type { Rule } from './rule.ts'
 import { hintForOption } from './schema/hints.ts'
-import { namesCalendar } from './schema/limit.ts'
 import { shapeOf } from './schema/option-shape.ts'
 import { anyRuleSchema, offRuleSchema, type RuleInput, ruleSchema } from './schema/schema.ts'
 import type { Vocabulary } from './schema/vocabulary.ts'
 import { joinNames, show } from './show.ts'
 import { suggest } from './suggest.ts'
+import { unusedOptions } from './unused-options.ts'
 
 /** What a rule may refer to in its document. */
 export interface Surroundings {
@@ -31,7 +32,7 @@ export function createRuleReader(surroundings: Surroundings): RuleReader {
   const anySchema = once(() => anyRuleSchema(vocabulary, identified))
   return value => {
     const options = isMap(value) ? value : {}
-    const problems = unusedOptions(options, surroundings)
+    const problems = unusedOptions(options, surroundings.hasStore)
     if (options.enabled === false && options.limit === undefined && options.algorithm === undefined) {
       const off = explain(offSchema(), value)
       return off.data
@@ -85,28 +86,6 @@ function isMeasured(cost: NonNullable<Rule['cost']>): boolean {
 /** The first algorithm; of those that can count it for a calendar period. */
 function defaultFor(limit: unknown, { algorithms }: Vocabulary): Algorithm | undefined {
   return (namesCalendar(limit) && algorithms.find(({ hasCalendar }) => hasCalendar)) || algorithms[0]
-}
-
-/** Options that have no effect together with the others. */
-function unusedOptions(options: Readonly<Record<string, unknown>>, { hasStore }: Surroundings): Problem[] {
-  const problems: Problem[] = []
-  const add = (name: string, what: string, atName: boolean) => problems.push({ path: [name], atName, what })
-  if (options.count === 'distributed' && !hasStore) {
-    add('count', 'distributed needs a store: add store: { redis: … } to the document, or write count: local', false)
-  }
-  if (options.whenStoreDown !== undefined && !hasStore) {
-    add('whenStoreDown', 'needs a store: add store: { redis: … } to the document, or leave whenStoreDown out', true)
-  }
-  if (options.lease !== undefined && !hasStore) {
-    add('lease', 'needs a store: add store: { redis: … } to the document, or leave lease out', true)
-  }
-  if (options.queue !== undefined && options.whenFull !== 'wait') {
-    add('queue', 'is only for rules that wait: add whenFull: wait, or leave queue out', true)
-  }
-  if (options.missing !== undefined && [options.by ?? []].flat().length === 0) {
-    add('missing', 'is only for rules that count by something: add by, or leave missing out', true)
-  }
-  return problems
 }
 
 /** Only its id matters: no rule with this id is in force. */

@@ -19,3 +19,14 @@ it.each([
 ])('the unknown name %.20s gets the suggestion %s', (typed, meant) => {
   expect(suggest(typed, names)).toBe(meant)
 })
+
+it.each(['draft-8', 'draft-9', 'draft-12', 'DRAFT-8'])(
+  'the other version %s is not taken for a misspelled name',
+  typed => {
+    expect(suggest(typed, ['draft-11', 'draft-7', 'draft-6', 'legacy'])).toBeUndefined()
+  },
+)
+
+it('a name with a number that is misspelled elsewhere gets its suggestion', () => {
+  expect(suggest('darft-7', ['draft-11', 'draft-7'])).toBe('draft-7')
+})

@@ -6,10 +6,16 @@ export function suggest(word: string, known: readonly string[]): string | undefi
   let best: string | undefined
   let least = most + 1
   for (const candidate of known) {
+    if (isOtherVersion(typed, candidate.toLowerCase())) continue
     const distance = distanceOf(typed, candidate.toLowerCase(), least)
     if (distance < least) [best, least] = [candidate, distance]
   }
   return best ?? known.find(candidate => isBegun(typed, candidate.toLowerCase()))
+}
+
+/** `draft-8` is not a misspelled `draft-7`: the number was meant. */
+function isOtherVersion(typed: string, candidate: string): boolean {
+  return typed !== candidate && /\d/.test(typed) && typed.replace(/\d+/g, '') === candidate.replace(/\d+/g, '')
 }
 
 function isBegun(typed: string, candidate: string): boolean {

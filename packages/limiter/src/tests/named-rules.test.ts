@@ -102,9 +102,9 @@ describe('a rule added in code', () => {
     })
     expect(messages).toMatchInlineSnapshot(`
       [
-        "DianaError: options:0:0 rule "a": limit "10 per minute" is not a limit: did you mean 10/m?",
-        "DianaError: options:0:0 rule "a": by "tenant" is not a dimension: write account, device, ip, resource, host, method, header:<name>, query:<name>, cookie:<name>, jwt:<name>, client-certificate:<name> or attribute:<name>, or define it under identify",
-        "DianaError: options:0:0: the rule is missing: give a map of options",
+        "DianaError: rule "a": limit "10 per minute" is not a limit: did you mean 10/m?",
+        "DianaError: rule "a": by "tenant" is not a dimension: write account, device, ip, resource, host, method, header:<name>, query:<name>, cookie:<name>, jwt:<name>, client-certificate:<name> or attribute:<name>, or define it under identify",
+        "DianaError: the rule is missing: give a map of options",
       ]
     `)
     limiter.addRule({ id: 'a', limit: '10/m' })

@@ -35,6 +35,8 @@ export class ReplySink implements ResponseSink {
     // not by code(), which takes no status above 599
     raw.statusCode = status
     raw.statusMessage = text
+    // Fastify has set the headers by then, after all hooks, and would keep them until the first byte of the body
+    raw.once('pipe', () => setImmediate(flushHead, raw))
     this.#reply.send(body)
   }
 
@@ -58,6 +60,11 @@ export class ReplySink implements ResponseSink {
     if (raw.headersSent) breakOff(raw)
     this.#body!.destroy(new AnswerBroken(error))
   }
+}
+
+/** Headers travel with the first bytes of the body if those have come, but do not wait for them. */
+function flushHead(raw: FastifyReply['raw']): void {
+  if (!raw.headersSent && !raw.destroyed) raw.flushHeaders()
 }
 
 /** Fastify writes the head later, where nobody could answer for what Node refuses to write. */

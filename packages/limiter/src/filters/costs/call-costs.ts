@@ -84,6 +84,6 @@ export class CallCosts<Request, Reply> {
   }
 
   #report(error: unknown): void {
-    report(error, this.#request, this.#filter.options, this.#filter.framework)
+    report(error, this.#request, this.#filter, 'settlement')
   }
 }

@@ -44,6 +44,6 @@ export interface Framework<Request, Reply> {
   observe?(request: Request, reply: Reply, observer: AnswerObserver): void
   /** Reports what a call has cost. */
   reportCosts?(request: Request, costs: readonly SettledCost[]): void
-  /** Reports to the application that Diana failed to decide a call, which then passes. */
-  reportError(request: Request, error: unknown): void
+  /** Reports to the application what failed on a call; `what` says what became of the call. */
+  reportError(request: Request, error: unknown, what: string): void
 }

@@ -88,7 +88,7 @@ async function refuse(reply: NestReply): Promise<boolean> {
 }
 
 /** Nest sends objects as JSON and wraps text into one; any other body is sent as a file. */
-async function bodyOf({ headers, body }: Refusal): Promise<object> {
+export async function bodyOf({ headers, body }: Refusal): Promise<object> {
   const type = headers.find(([name]) => name === 'Content-Type')?.[1] ?? 'text/plain'
   if (/^application\/(?:[\w.-]+\+)?json\b/.test(type)) {
     const value: unknown = JSON.parse(body)

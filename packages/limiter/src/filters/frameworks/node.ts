@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { CallBody } from '../../call.ts'
-import { warnOnce } from '../../common/warn-once.ts'
+import { warnWhile } from '../../common/warn-once.ts'
 import { bodyOfValue } from '../../costs/call-body.ts'
 import { clientCertificateOf } from '../../http/client-certificate.ts'
 import { isUnknownEnd } from '../../http/unknown-end.ts'
@@ -30,7 +30,7 @@ type Node = Pick<
   | 'observe'
 > & {
   abandon(): void
-  reportError(request: unknown, error: unknown): void
+  reportError(request: unknown, error: unknown, what: string): void
 }
 
 /** What all frameworks on Node's own server have in common: the request and the response behind theirs. */
@@ -47,7 +47,7 @@ export const node: Node = {
   body: (request, response) => bodyOf(request, (request as { readonly body?: unknown }).body, response),
   observe: (_request, response, observer) => observeNode(response, observer),
   abandon: () => {},
-  reportError: (_request, error) => warnOnce('DIANA_FAILED', String(error)),
+  reportError: (_request, error, what) => warnWhile('DIANA_FAILED', `${what}: ${String(error)}`, what),
 }
 
 /** The body as the application has parsed it, or else its first bytes, which are put back. */

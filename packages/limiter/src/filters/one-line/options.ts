@@ -1,14 +1,20 @@
 import type { AlgorithmChoice } from '../../algorithms/options.ts'
 import type { Call } from '../../call.ts'
-import { formatDuration } from '../../common/duration.ts'
+import { valueNow } from '../../common/sync-function.ts'
+import { assertStore } from '../../create/create-limiter.ts'
 import type { LimiterOptions } from '../../create/limiter-options.ts'
 import { DianaError } from '../../errors.ts'
-import type { HeaderStyle } from '../../rules/rule.ts'
+import { answerFaults } from '../../rules/answer-faults.ts'
+import type { Answer, HeaderStyle } from '../../rules/rule.ts'
 import { hintForOption } from '../../rules/schema/hints.ts'
 import type { CommonRuleOptions, RuleOptions } from '../../rules/schema/options.ts'
+import { joinNames, show } from '../../rules/show.ts'
 import { suggest } from '../../rules/suggest.ts'
+import { unusedOptions } from '../../rules/unused-options.ts'
 import { assertOptions } from '../assert-options.ts'
 import type { FilterOptions } from '../filter.ts'
+import { algorithmOptionNames, joint, valueChecks } from './check-values.ts'
+import { foreignRemedy } from './foreign-options.ts'
 
 /** What a caller is counted by, read from a request of the framework: `request => request.user.id`. */
 export type RequestReader<Request> = (request: Request, call: Call) => string | number | undefined
@@ -35,7 +41,7 @@ interface LimitOptions<Request>
   /** What a call costs; default 1. */
   readonly cost?: CommonRuleOptions['cost'] | FilterOptions<Request>['cost']
   /** Where to count for all processes: the URL of Redis, a client, or `store` as `createLimiter` takes it. Left out, this process. */
-  readonly store?: GivenStore | Extract<GivenStore, { readonly redis: unknown }>['redis'] | undefined
+  readonly store?: GivenStore | Extract<GivenStore, { readonly redis: unknown }>['redis']
   /** The HTTP status of a refusal; default 503. */
   readonly status?: number | undefined
   /** What a refused caller gets: text, or what is sent as JSON; default problem details (RFC 9457). */
@@ -55,57 +61,68 @@ export const DEFAULT_ID = 'rate-limit'
 const filterWords = ['attributes', 'resource', 'caseSensitive', 'skip', 'onRefused', 'onError', 'peer'] as const
 const limiterWords = ['identify', 'trustProxy', 'forwardedBy', 'ipv6Prefix', 'jwt', 'clock', 'maxKeys'] as const
 const ruleWords: readonly string[] = [
-  'id limit by match algorithm count whenFull queue whenStoreDown lease missing cost countWhen resetWhen block allow deny answer',
-  'zone anchor segments align burst start refill delay warmUp coldFactor min',
-].flatMap(words => words.split(' '))
+  ...'id limit by match algorithm count whenFull queue whenStoreDown lease missing cost countWhen resetWhen block'.split(
+    ' ',
+  ),
+  ...['credit', 'allow', 'deny', 'answer'],
+  ...algorithmOptionNames,
+]
 const answerWords = ['store', 'status', 'message', 'headers'] as const
 const known: readonly string[] = [...ruleWords, ...answerWords, ...limiterWords, ...filterWords]
 
-/** Option names of other limiters whose option here is one that a rule file does not have. */
-const foreign: Readonly<Record<string, string>> = {
-  statusCode: 'status: 429',
-  handler: 'onRefused: verdict => ({ status: 429, body: … })',
-  errorResponseBuilder: 'onRefused: verdict => ({ status: 429, body: … })',
-  onLimitReached: 'onRefused: verdict => ({ status: 429, body: … })',
-  standardHeaders: "headers: 'draft-7'",
-  legacyHeaders: "headers: 'legacy'",
-  allowList: "allow: '10.0.0.0/8', or skip: request => …",
-  redis: "store: 'redis://127.0.0.1:6379'",
-  ipv6Subnet: 'ipv6Prefix: 56',
-}
+const example = "rateLimit({ limit: '100/m' })"
 
-/** Whether `rateLimit` was given one limit in place of a limiter. */
-export function isOneLimit(given: unknown): given is RateLimitOptions<never> {
-  if (typeof given !== 'object' || given === null) return false
-  const prototype: unknown = Object.getPrototypeOf(given)
-  // an instance of a class that has settings is fine; an application or a request is not
-  if (prototype !== Object.prototype && prototype !== null && !('limit' in given)) return false
+/** Whether `rateLimit` was given one limit in place of a limiter. Throws if it was given neither; `more` is its second argument. */
+export function isOneLimit(given: unknown, more?: unknown): given is RateLimitOptions<never> {
+  if (isMounted(given)) {
+    throw fault(`it was mounted without being called: write ${example} where it is mounted`)
+  }
+  if (more !== undefined) return false
+  if (typeof given === 'string' || typeof given === 'number') {
+    throw fault(
+      `it takes options: write rateLimit({ limit: ${show(typeof given === 'string' ? given : `${given}/m`)} })`,
+    )
+  }
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    throw fault(`it takes options, not ${show(given)}: write ${example}`)
+  }
   return !['decide', 'then', 'rules', 'config', 'rule'].some(word => word in given)
 }
 
-/** Throws for options that cannot be used, with the remedy, and sorts the others; the rule itself is checked by the limiter. */
+/** Whether a request, a context or an application was given, which no program makes itself; an instance with settings is fine. */
+function isMounted(given: unknown): boolean {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) return false
+  if ('addHook' in given) return true
+  const prototype: unknown = Object.getPrototypeOf(given)
+  if (prototype === Object.prototype || prototype === null) return false
+  return !['limit', 'decide', 'then', 'rules', 'config', 'rule'].some(word => word in given)
+}
+
+/** Throws for options that cannot be used, with the remedy, and sorts the others. */
 export function sortOptions<Request>(given: RateLimitOptions<Request>, own: readonly string[]): SortedOptions<Request> {
   assertNames(given, own)
+  assertValues(given as Readonly<Record<string, unknown>>)
   const { store, status, message, headers, answer, cost, id = DEFAULT_ID, by = 'ip', ...rest } = given
   const isOfFilter = typeof cost === 'number' || typeof cost === 'function'
   const filter = pick(rest, filterWords)
   const options = { ...filter, ...(isOfFilter && { cost }) } as FilterOptions<Request>
   assertOptions(options, 'rateLimit', own)
-  const shortAnswer = { ...(status !== undefined && { status }), ...(headers !== undefined && { headers }) }
   const readers = (Array.isArray(by) ? by : [by]) as readonly (string | RequestReader<Request>)[]
   const rule = {
     id,
-    by: readers.map(readerBy),
+    by: readers.map(one => readerBy(one, rest.missing)),
     // callers that a function does not know are distinguished by address, as those without an account are
     ...(readers.some(one => typeof one === 'function') && { missing: 'address' }),
     ...without(rest, [...filterWords, ...limiterWords]),
     ...(cost !== undefined && !isOfFilter && { cost }),
   }
+  const unused = unusedOptions(rule, store !== undefined)[0]
+  if (unused !== undefined) throw fault(`${unused.path.join('.')} ${unused.what}`)
   return {
     limiter: {
       ...pick(rest, limiterWords),
       ...(store !== undefined && { store: storeOf(store) }),
-      answer: { ...shortAnswer, ...(message !== undefined && { body: message }), ...answer },
+      answer: answerOf({ status, headers, body: message, ...answer }),
       rules: [rule as RuleOptions],
     },
     filter: options,
@@ -115,49 +132,73 @@ export function sortOptions<Request>(given: RateLimitOptions<Request>, own: read
 function assertNames(given: object, own: readonly string[]): void {
   const words = known.filter(word => word !== 'peer' || own.includes(word))
   for (const name of Object.keys(given)) {
-    if (words.includes(name)) continue
-    const hint = limitMeant(name, given) ?? (Object.hasOwn(foreign, name) ? foreign[name] : hintForOption(name, words))
-    const meant = hint === undefined ? suggest(name, words) : undefined
-    // a word that only the rules know is checked with them
-    if (hint !== undefined) throw fault(`unknown option ${name}; write ${hint}`)
-    if (meant !== undefined) throw fault(`unknown option ${name}; did you mean ${meant}?`)
+    if (!words.includes(name)) throw fault(`unknown option ${name}; ${remedyFor(name, given, words)}`)
   }
   if ((given as { readonly limit?: unknown }).limit === undefined) {
     throw fault("needs a limit, a count and its period: write rateLimit({ limit: '100/m' })")
   }
 }
 
-/** The limit that names and numbers of other limiters mean: `windowMs: 900_000, max: 100` is `100/15m`. */
-function limitMeant(name: string, given: object): string | undefined {
-  if (!['max', 'points', 'windowMs', 'timeWindow', 'ttl', 'duration'].includes(name)) return undefined
-  const { windowMs, timeWindow, ttl, duration, max, points, limit } = given as Readonly<Record<string, unknown>>
-  const ms = windowMs ?? timeWindow ?? ttl ?? (typeof duration === 'number' ? duration * 1000 : undefined)
-  const count = max ?? points ?? limit
-  if (!isWhole(ms) || !isWhole(count) || ms === 0) return undefined
-  return `limit: '${count}/${formatDuration(ms).replace(/^1(?=\D)/, '')}'`
+function remedyFor(name: string, given: object, words: readonly string[]): string {
+  const foreign = foreignRemedy(name, given)
+  if (foreign !== undefined) return foreign
+  const hint = hintForOption(name, words)
+  if (hint !== undefined) return `write ${hint}`
+  const meant = suggest(name, words)
+  return meant === undefined ? `write ${joinNames(words)}` : `did you mean ${meant}?`
 }
 
-function isWhole(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0
+/** Options that are given as undefined are left out, except for the store: a variable that is not set must not end the shared count. */
+function assertValues(given: Readonly<Record<string, unknown>>): void {
+  const checks = valueChecks(given)
+  for (const [name, value] of Object.entries(given)) {
+    const isChecked = value !== undefined ? !isOfFilter(name, value) : name === 'store'
+    const wrong = isChecked ? checks[name]?.(value) : undefined
+    if (wrong !== undefined) throw fault(`${name}${joint(wrong)}`)
+  }
+}
+
+/** A cost that is a number or a function is checked with the options of the filter. */
+function isOfFilter(name: string, value: unknown): boolean {
+  return name === 'cost' && (typeof value === 'number' || typeof value === 'function')
+}
+
+function answerOf(given: { readonly [Name in keyof Answer]?: Answer[Name] | undefined }): Partial<Answer> {
+  const answer = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Partial<Answer>
+  const [wrong] = answerFaults(answer)
+  if (wrong !== undefined) throw fault(wrong.join(' '))
+  return answer
 }
 
 /** A function of the framework's request as one of the call, which has the request. */
 function readerBy<Request>(
   by: string | RequestReader<Request>,
+  missing: unknown,
 ): string | ((call: Call) => string | number | undefined) {
   if (typeof by !== 'function') return by
-  const read = (call: Call): string | number | undefined => by((call as Call & { request: Request }).request, call)
-  // so that an async function is still recognized
-  return by.constructor === Function ? read : (by as never)
+  return call => {
+    const value = by((call as Call & { request: Request }).request, call)
+    if (missing !== 'skip' || !isPromise(value)) return value
+    // a promise does not mean that the caller has no name, so the call must be counted
+    valueNow(value, 'by')
+    return `address ${call.ip}`
+  }
+}
+
+function isPromise(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'then' in value
 }
 
 function storeOf(store: NonNullable<RateLimitOptions<never>['store']>): GivenStore {
-  if (store === null || (store as unknown) === '') throw fault(`store is empty: ${EMPTY_STORE}`)
   const isNamed = typeof store === 'object' && ('redis' in store || 'custom' in store)
-  return isNamed ? (store as GivenStore) : { redis: store as never }
+  const named = isNamed ? (store as GivenStore) : { redis: store as never }
+  try {
+    assertStore(named)
+  } catch (error) {
+    throw fault((error as Error).message)
+  }
+  return named
 }
-
-const EMPTY_STORE = 'give the URL of Redis, or leave store out to count in this process'
 
 function pick<Given extends object>(given: Given, words: readonly string[]): Partial<Given> {
   return Object.fromEntries(Object.entries(given).filter(([word]) => words.includes(word))) as Partial<Given>

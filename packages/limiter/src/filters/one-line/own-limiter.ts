@@ -21,16 +21,24 @@ export interface OwnFilter<Request, Reply> extends OwnLimiter {
   readonly filter: Filter<Request, Reply>
 }
 
-/** More filters with the same options than an application has routes. */
+/** The open filters that one line of a program has made with the same options. */
+interface Alike {
+  count: number
+  /** Whether one of them has seen a request before the next was made, as in a handler that makes one for each request. */
+  hasServed: boolean
+}
+
+/** More filters with the same options than a line of a program mounts on routes. */
 const MOST_ALIKE = 50
 const MOST_KINDS = 1000
-const alike = new Map<string, number>()
+const alike = new Map<string, Alike>()
 /** The stores in which a filter without an id of its own counts. */
 const stores = new Set<unknown>()
 
 /**
- * A filter by one limit. Names of options are checked at once. The engine and zod are loaded in the background, and requests
- * that arrive before wait for that; if the limit then proves invalid, the process ends with the error, as if it had been thrown here.
+ * A filter by one limit. Options are checked at once. The engine and zod are loaded in the background, and requests that arrive before
+ * wait for that. If the limiter then cannot be made, the process ends with the error, as if it had been thrown here; if the
+ * application keeps the process alive, every request is refused.
  */
 export function createOwnFilter<Request, Reply>(
   given: RateLimitOptions<Request>,
@@ -39,8 +47,8 @@ export function createOwnFilter<Request, Reply>(
 ): OwnFilter<Request, Reply> {
   const { limiter: options, filter: filterOptions } = sortOptions(given, own)
   const release = claimStore(given)
-  const forget = countAlike(given)
   const calledAt = new Error()
+  const { onEarlyRequest, forget } = followAlike(given, calledAt)
   const limiter = beginLimiter(options).catch((error: Error) => {
     throw explained(error, calledAt)
   })
@@ -49,6 +57,7 @@ export function createOwnFilter<Request, Reply>(
     trust: undefined as unknown as Filter<Request, Reply>['trust'],
     ...{ framework, options: filterOptions, rules: [], only: false },
     pending: undefined as Promise<void> | undefined,
+    onEarlyRequest,
   }
   filter.pending = limiter.then(ready => {
     filter.limiter = ready
@@ -92,29 +101,43 @@ function claimStore({ store, id }: RateLimitOptions<never>): () => void {
   return () => void stores.delete(place)
 }
 
-/** Counts the open filters with the same options, until the returned function is called; many are a mistake. */
-function countAlike({ limit, by, id }: RateLimitOptions<never>): () => void {
-  const kind = JSON.stringify([limit, id, typeof by === 'function' ? 'function' : by])
-  const count = (alike.get(kind) ?? 0) + 1
-  if (alike.size >= MOST_KINDS && count === 1) return () => {}
-  alike.set(kind, count)
-  if (count >= MOST_ALIKE) warnOnce('DIANA_MADE_OFTEN')
-  return once(() => {
-    const left = (alike.get(kind) ?? 1) - 1
-    if (left === 0) alike.delete(kind)
-    else alike.set(kind, left)
-  })
+/** Warns if a filter is made where one with the same options has served already, until `forget` is called. */
+function followAlike(
+  { limit, by, id }: RateLimitOptions<never>,
+  { stack = '' }: Error,
+): { onEarlyRequest: () => void; forget: () => void } {
+  const kind = JSON.stringify([limit, id, typeof by === 'function' ? 'function' : by, linesOf(stack)[0]])
+  const known = alike.get(kind) ?? { count: 0, hasServed: false }
+  if (alike.size < MOST_KINDS) alike.set(kind, known)
+  known.count++
+  if (known.hasServed || known.count >= MOST_ALIKE) warnOnce('DIANA_MADE_OFTEN')
+  return {
+    onEarlyRequest: () => {
+      known.hasServed = true
+    },
+    forget: once(() => {
+      known.count--
+      if (known.count === 0) alike.delete(kind)
+    }),
+  }
+}
+
+/** The lines of a stack below `rateLimit`; functions of a minified program have other names. */
+function linesOf(stack: string): string[] {
+  const lines = stack.split('\n')
+  const at = lines.findIndex(line => /^ *at (?:\S+\.)?rateLimit /.test(line))
+  return lines.slice(at < 0 ? 3 : at + 1)
 }
 
 /** The mistakes of the rule as those of the options, with the line of the program that gave them. */
 function explained(error: Error, { stack = '' }: Error): Error {
   if (!(error instanceof DianaError)) return error
-  const message = error.message.replace(/^options:\d+:\d+(?: rule "[^"]*")?: (?:rules\[0\]\.?)?/gm, '')
+  const message = error.message.replace(/^(?:rule "[^"]*": )?(?:rules\[0\]\.?)?/gm, '')
   const made = new DianaError(
     error.code,
     `rateLimit: ${message}`,
     error.cause === undefined ? {} : { cause: error.cause },
   )
-  made.stack = `${made.name}: ${made.message}\n${stack.split('\n').slice(2).join('\n')}`
+  made.stack = `${made.name}: ${made.message}\n${linesOf(stack).join('\n')}`
   return made
 }

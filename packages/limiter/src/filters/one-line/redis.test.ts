@@ -13,7 +13,7 @@ afterEach(async () => {
 })
 afterAll(() => redis.close())
 
-function create(id: string, store: RateLimitOptions<Request>['store']): FetchFilter & OwnLimiter {
+function create(id: string, store: NonNullable<RateLimitOptions<Request>['store']>): FetchFilter & OwnLimiter {
   const limit = rateLimit({ id, limit: '10/h', by: [], store })
   closing.push(limit)
   return limit

@@ -7,6 +7,10 @@ export interface CallOutcome {
 /** A range of statuses, both ends included. */
 export type StatusRange = readonly [from: number, to: number]
 
+/** What is wrong with a value that `parseStatuses` cannot read. */
+export const statusFault =
+  'must be failed, success, a status such as 401, a family such as 5xx, or a range such as 400-404'
+
 const SUCCESS = 200
 const FAILURE = 500
 

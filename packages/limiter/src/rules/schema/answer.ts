@@ -1,12 +1,11 @@
 import * as z from 'zod'
+import { answerFaults, headerStyles } from '../answer-faults.ts'
 import type { Answer } from '../rule.ts'
 
 const MAX_BODY = 65_536
 
 const status = z.int().min(200).max(599).describe('The HTTP status of a refusal: 400 or more, or 200 with a body.')
-const headers = z
-  .enum(['draft-11', 'draft-7', 'draft-6', 'legacy', 'none'])
-  .describe('The form of the rate-limit headers.')
+const headers = z.enum(headerStyles).describe('The form of the rate-limit headers.')
 
 const body = z
   .union([z.string().max(MAX_BODY), z.record(z.string(), z.unknown()), z.array(z.unknown())])
@@ -43,16 +42,6 @@ export const ruleAnswerSchema: z.ZodType<Partial<Answer>> = sensible(
 
 function sensible<Output extends Partial<Answer>, Input>(schema: z.ZodType<Output, Input>): z.ZodType<Output, Input> {
   return schema.meta(forEditors).superRefine((answer, context) => {
-    for (const [word, message] of faultsOf(answer)) context.addIssue({ code: 'custom', path: [word], message })
+    for (const [word, message] of answerFaults(answer)) context.addIssue({ code: 'custom', path: [word], message })
   })
-}
-
-function faultsOf({ status: code = 503, body: sent, contentType: type }: Partial<Answer>): [string, string][] {
-  const least = `must be at least 400, not ${code}`
-  const faults: [string, string][] = []
-  if (code < 400 && sent === undefined) faults.push(['status', `${least}, unless a body says that it is a refusal`])
-  else if (code >= 300 && code < 400) faults.push(['status', `${least}, or from 200 to 299 with a body`])
-  else if (code === 204 || code === 205) faults.push(['status', `${code} cannot have a body: write 200`])
-  if (type !== undefined && sent === undefined) faults.push(['contentType', 'is the type of a body: add body'])
-  return faults
 }

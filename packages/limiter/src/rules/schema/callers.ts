@@ -5,7 +5,7 @@ import { addressName } from '../../dimensions/find-dimension.ts'
 import { byFault, sourceFault } from '../dimension-name.ts'
 import { networkFault } from '../match/address.ts'
 import type { CallerList } from '../match/callers.ts'
-import { parseStatuses, type StatusRange } from '../match/count-when.ts'
+import { parseStatuses, type StatusRange, statusFault } from '../match/count-when.ts'
 import type { GrowingBlock } from '../rule.ts'
 import { show } from '../show.ts'
 import { type CostInput, LONGEST_HOLD_MS } from './cost.ts'
@@ -63,7 +63,6 @@ export function costSchema(vocabulary: Vocabulary): z.ZodType<CostInput> {
   return z.union([amount, from.transform(source => ({ from: source, least: 1, most: 1000 })), read])
 }
 
-const statusFault = 'must be failed, success, a status such as 401, a family such as 5xx, or a range such as 400-404'
 const statuses = z
   .union([z.int().transform(String), z.string().max(16)], { error: statusFault })
   .transform((text, context): StatusRange => {

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { databaseFault } from '../../common/redis-url.ts'
+import { redisAddressFault } from '../../common/redis-url.ts'
 import { show } from '../show.ts'
 
 /** Text that a function checks: it returns what is wrong, if anything. */
@@ -31,12 +31,7 @@ export function withoutDoubles<Input>(list: z.ZodType<string[], Input>): z.ZodTy
   })
 }
 
-/** The address of a Redis, never shown in messages, since it may hold a password: a URL, `redis+sentinel://host:26379,host:26379/name`, or the path of a socket. */
+/** The address of a Redis, never shown in messages, since it may hold a password. */
 export function redisAddress(): z.ZodType<string, string> {
-  const fits = (text: string) => {
-    if (text.startsWith('/') || /^redis\+sentinel:\/\/[^/]+\/[^/]+/.test(text)) return true
-    return /^rediss?:\/\//.test(text) && URL.canParse(text) && new URL(text).host !== ''
-  }
-  const remedy = 'must be a URL that begins with redis:// or rediss://, such as redis://127.0.0.1'
-  return textOf(text => (fits(text) ? databaseFault(text) : remedy))
+  return textOf(redisAddressFault)
 }

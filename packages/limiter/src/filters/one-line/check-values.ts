@@ -1,0 +1,452 @@
+import { DURATION_PATTERN, durationFault, parseDuration } from '../../common/duration.ts'
+import { redisAddressFault } from '../../common/redis-url.ts'
+import { isAsyncFunction } from '../../common/sync-function.ts'
+import { certificateParts } from '../../http/client-certificate.ts'
+import { headerStyles } from '../../rules/answer-faults.ts'
+import { byFault, nameFault, sourceFault } from '../../rules/dimension-name.ts'
+import { explainOption, wrongKind } from '../../rules/explain.ts'
+import { isMap } from '../../rules/is-map.ts'
+import { explainCount, explainRate, MOST, namesCalendar, parseRate } from '../../rules/limit-text.ts'
+import { networkFault } from '../../rules/match/address.ts'
+import { parseStatuses, statusFault } from '../../rules/match/count-when.ts'
+import { headerFault, hostFault, methodFault, methods, pathFault } from '../../rules/match/pattern.ts'
+import { hintForValue } from '../../rules/schema/hints.ts'
+import { joinNames, show } from '../../rules/show.ts'
+import { suggest } from '../../rules/suggest.ts'
+
+/*
+ * The values of the options of one limit, checked without zod where `rateLimit` is called. The limiter checks all options again when
+ * it is made; a mistake that only it notices makes the filter refuse all requests. `check-values.test.ts` compares both.
+ */
+
+/** What is wrong with a value; the name of the option goes before it. Undefined if nothing is. */
+type Check = (value: unknown) => string | undefined
+type Checks = Readonly<Record<string, Check>>
+
+interface AlgorithmTerms {
+  readonly limit: 'rate' | 'count'
+  readonly hasCalendar?: true
+  readonly options: Checks
+}
+
+const MOST_COUNT = 1e9
+const JWT_FAULT = 'needs a key to verify tokens by, or verified: true if a proxy in front has verified them; not both'
+
+/** The dimensions that `by` may name, as far as names are checked. */
+export const dimensionNames: Parameters<typeof byFault>[1]['dimensions'] = [
+  ...['ip', 'resource', 'host', 'method'].map(name => ({ name, argument: 'none' as const })),
+  ...['header', 'query', 'cookie'].map(name => ({ name, argument: 'required' as const })),
+  { name: 'jwt', argument: 'required', needs: 'jwt' },
+  { name: 'client-certificate', argument: 'required', arguments: certificateParts },
+  { name: 'attribute', argument: 'required' },
+]
+
+/** The algorithms: the kind of their limit, and their own options. */
+export const algorithmTerms: Readonly<Record<string, AlgorithmTerms>> = {
+  'sliding-window': { limit: 'rate', options: { segments: whole(2, 100) } },
+  'fixed-window': {
+    limit: 'rate',
+    hasCalendar: true,
+    options: { align: oneOf('clock', 'first-call'), zone: text(1, 64), anchor },
+  },
+  'sliding-log': { limit: 'rate', options: {} },
+  'token-bucket': {
+    limit: 'rate',
+    options: {
+      burst: whole(1, MOST_COUNT),
+      start: oneOf('full', 'empty'),
+      refill: oneOf('continuous', 'interval'),
+    },
+  },
+  'leaky-bucket': { limit: 'rate', options: { burst: whole(0, MOST_COUNT), delay: whole(0, MOST_COUNT) } },
+  'warm-up': { limit: 'rate', options: { warmUp: duration, coldFactor: number(1 + Number.EPSILON, 100) } },
+  concurrency: { limit: 'count', options: {} },
+  adaptive: { limit: 'count', options: { min: whole(1, MOST_COUNT) } },
+}
+
+/** Returns a function that checks the value of an option beside the others that are given. */
+export function valueChecks(given: Readonly<Record<string, unknown>>): Checks {
+  const algorithm = algorithmOf(given)
+  const identified = isMap(given.identify) ? Object.keys(given.identify) : []
+  const givenOptions = Object.keys(given).filter(name => given[name] !== undefined)
+  const known = { dimensions: dimensionNames, givenOptions }
+  const dimension = textBy(one => byFault(one, known, identified), 256)
+  const source = textBy(one => sourceFault(one, known), 256)
+  const callers = callersBy(dimension)
+  return {
+    id: matching(/^[\w.-]{1,64}$/, 'must be 1 to 64 letters, digits, -, _ and dots, since headers carry it'),
+    limit: limitBy(algorithm, dimension),
+    by: withoutDoubles(listOf(nameOrFunction(dimension), 0, 16)),
+    match: value => (value === 'none' ? undefined : match(value)),
+    algorithm: oneOf(...Object.keys(algorithmTerms)),
+    count: oneOf('local', 'distributed'),
+    whenFull: oneOf('refuse', 'wait', 'shadow'),
+    queue: mapOf('queue', { size: whole(1, 100_000), timeout: duration }),
+    whenStoreDown: oneOf('share', 'local', 'allow', 'refuse'),
+    lease: oneOf('auto', 'off'),
+    missing: oneOf('skip', 'shared', 'address'),
+    cost: costBy(source),
+    countWhen: statuses,
+    resetWhen: statuses,
+    block: blockFault,
+    credit: flag,
+    allow: callers,
+    deny: callers,
+    answer: mapOf('answer', {
+      status,
+      headers: headerStyle,
+      body: sent,
+      contentType: text(0, 256),
+      tokenHeaders: flag,
+    }),
+    status,
+    message: sent,
+    headers: headerStyle,
+    identify: identifyBy(source),
+    trustProxy,
+    forwardedBy: oneOf('x-forwarded-for', 'forwarded'),
+    ipv6Prefix: value => ([48, 56, 64, 128].includes(value as number) ? undefined : mustBe('48, 56, 64 or 128', value)),
+    jwt,
+    clock: syncFunction,
+    maxKeys: whole(1, Number.MAX_SAFE_INTEGER),
+    store,
+    ...ownOptions(algorithm),
+  }
+}
+
+/** Where the calls are counted: what `createLimiter` takes, or what it takes as `store.redis`. */
+function store(value: unknown): string | undefined {
+  if (value === undefined || value === null || value === '') {
+    return 'is empty, as when an environment variable is not set: give the URL of Redis, or leave store out to count in this process'
+  }
+  if (isMap(value) && ('redis' in value || 'custom' in value)) {
+    const { redis, custom, ...rest } = value
+    const more = { timeout: duration, fleet: whole(1, 100_000), prefix: text(1, 64) }
+    if (custom === undefined) return within('redis', store(redis)) ?? mapOf('store', more)(rest)
+    return isMap(custom) ? mapOf('store', more)(rest) : within('custom', wrongKind(custom, 'a store'))
+  }
+  if (typeof value === 'string') return redisUrl(value)
+  if (Array.isArray(value))
+    return listOf(one => (typeof one === 'string' ? redisUrl(one) : wrongKind(one, 'text')), 1, 100)(value)
+  const client = value as { readonly call?: unknown; readonly sendCommand?: unknown }
+  if (typeof value === 'function' || typeof client.call === 'function' || typeof client.sendCommand === 'function')
+    return undefined
+  return `must be the URL of Redis, such as redis://127.0.0.1:6379, or a client, not ${show(value)}`
+}
+
+function redisUrl(address: string): string | undefined {
+  if (!address.startsWith('env:')) return redisAddressFault(address)
+  const name = address.slice(4).trim()
+  if (process.env[name]) return undefined
+  return `is in the environment variable ${show(name)}, which is not set: set it, or write the value here`
+}
+
+function limitBy(algorithm: string, dimension: Check): Check {
+  const one: Check = value => {
+    const { limit, hasCalendar } = algorithmTerms[algorithm] ?? { limit: 'rate' }
+    if (limit === 'count') return isWhole(value, 0, MOST) ? undefined : explainCount(value, algorithm)
+    const rate = typeof value === 'string' ? parseRate(value) : undefined
+    if (rate === undefined) return explainRate(value)
+    if (rate.unit === undefined || hasCalendar) return undefined
+    return `per ${rate.unit} is a calendar period, which ${algorithm} does not count: set algorithm: fixed-window`
+  }
+  const plan: Check = value => (isMap(value) ? within('limit', one(value.limit)) : one(value))
+  const plans: Check = mapOf('limit', {
+    by: value => {
+      if (typeof value !== 'function') return dimension(value)
+      return "must be the name of a dimension, not a function: write identify: { plan: … } with the function, and by: 'plan'"
+    },
+    values: recordOf(plan),
+    from: value => (typeof value === 'function' ? undefined : text(1, 1024)(value)),
+    refresh: duration,
+    overrides: flag,
+    default: one,
+  })
+  return value => {
+    if (Array.isArray(value)) return listOf(one, 1, 8)(value)
+    if (!isMap(value)) return one(value)
+    if (value.default !== undefined) return plans(value)
+    return (
+      plans(value) ??
+      '.default is missing: write the limit of callers without a value of their own, such as default: 100/h'
+    )
+  }
+}
+
+/** The algorithm that counts the limit; of those that can count it for a calendar period. */
+function algorithmOf({ algorithm, limit }: Readonly<Record<string, unknown>>): string {
+  if (typeof algorithm === 'string') return algorithm
+  return namesCalendar(limit) ? 'fixed-window' : 'sliding-window'
+}
+
+/** The options of all algorithms; those of another algorithm than the chosen one are a mistake. */
+function ownOptions(chosen: string): Checks {
+  const names = new Set(Object.values(algorithmTerms).flatMap(({ options }) => Object.keys(options)))
+  const checks = [...names].map((name): [string, Check] => {
+    const own = algorithmTerms[chosen]?.options[name]
+    if (own !== undefined) return [name, own]
+    const owners = Object.keys(algorithmTerms).filter(one => algorithmTerms[one]!.options[name] !== undefined)
+    return [name, () => `belongs to ${owners.join(', ')}: set algorithm: ${joinNames(owners)}, or leave ${name} out`]
+  })
+  return Object.fromEntries(checks)
+}
+
+/** The names of the options that only some algorithms have. */
+export const algorithmOptionNames: readonly string[] = Object.keys(ownOptions(''))
+
+function costBy(source: Check): Check {
+  const amount = whole(1, MOST_COUNT)
+  const more = mapOf('cost', {
+    from: source,
+    least: whole(0, MOST_COUNT),
+    most: amount,
+    overrun: oneOf('debt', 'clip'),
+    hold: duration,
+    reserve: anything,
+    settle: anything,
+    weights: anything,
+    unit: anything,
+  })
+  return value => {
+    // numbers and functions are options of the filter
+    if (!isMap(value)) return source(value)
+    const isSaid = ['from', 'overrun', 'hold', 'reserve', 'settle'].some(word => value[word] !== undefined)
+    return (
+      more(value) ??
+      (isSaid ? undefined : 'says nothing of the cost: write from, overrun or hold, as in cost: { hold: 10m }')
+    )
+  }
+}
+
+function callersBy(dimension: Check): Check {
+  const networks = listOf(network, 1, 10_000)
+  const values = listOf(
+    value => (typeof value === 'number' ? whole(-MOST, MOST)(value) : text(1, 1024)(value)),
+    1,
+    10_000,
+  )
+  return value => {
+    if (!isRecord(value)) return isMap(value) ? mustBe('text, a list or a map of options', value) : networks(value)
+    for (const name of Object.keys(value)) {
+      const wrong = dimension(name) ?? within(name, values(value[name]))
+      if (wrong !== undefined) return wrong
+    }
+    return undefined
+  }
+}
+
+function identifyBy(source: Check): Check {
+  const sources = listOf(nameOrFunction(source), 0, 32)
+  return value => {
+    if (!isRecord(value)) return notMap('identify', value)
+    for (const name of Object.keys(value)) {
+      const wrong = nameFault(name, { dimensions: dimensionNames }) ?? sources(value[name])
+      if (wrong !== undefined) return within(name, wrong)
+    }
+    return undefined
+  }
+}
+
+const match: Check = mapOf('match', {
+  path: listOf(textBy(pathFault, 1024), 1, 100),
+  method: listOf(textBy(methodFault, 20), 1, methods.length),
+  host: listOf(textBy(hostFault, 255), 1, 100),
+  header: recordOf(listOf(text(0, 1024), 1, 100), headerFault),
+  attribute: recordOf(listOf(text(0, 1024), 1, 100)),
+})
+
+function jwt(value: unknown): string | undefined {
+  const wrong = mapOf('jwt', {
+    key: listOf(text(1, 65_536), 1, 20),
+    verified: flag,
+    issuer: text(1, 1024),
+    audience: listOf(text(1, 1024), 1, 100),
+  })(value)
+  if (wrong !== undefined) return wrong
+  const { key, verified = false } = value as Readonly<Record<string, unknown>>
+  return verified === (key !== undefined) ? JWT_FAULT : undefined
+}
+
+function trustProxy(value: unknown): string | undefined {
+  if (typeof value === 'number' && isWhole(value, 0, 32)) return undefined
+  if (typeof value === 'string' || Array.isArray(value)) return listOf(network, 0, 1000)(value)
+  const example = typeof value === 'boolean' ? ': write trustProxy: 1 if one proxy is in front' : ''
+  return `must be a number of hops from 0 to 32, or a list of networks such as 10.0.0.0/8, not ${show(value)}${example}`
+}
+
+function headerStyle(value: unknown): string | undefined {
+  const wrong = oneOf(...headerStyles)(value)
+  return wrong !== undefined && /^draft-(?:8|9|10)$/.test(String(value)) ? `${wrong}: draft-11 has its form` : wrong
+}
+
+function blockFault(value: unknown): string | undefined {
+  if (value === 'manual') return undefined
+  if (!isMap(value)) return duration(value)
+  const wrong = mapOf('block', { first: duration, factor: number(1, 100), max: duration, forgetAfter: duration })(value)
+  return wrong ?? (value.first === undefined ? '.first is missing: write how long the first block lasts' : undefined)
+}
+
+function statuses(value: unknown): string | undefined {
+  return listOf(
+    one => {
+      const isKind = typeof one === 'string' || Number.isSafeInteger(one)
+      return isKind && parseStatuses(String(one)) !== undefined ? undefined : `${statusFault}, not ${show(one)}`
+    },
+    1,
+    100,
+  )(value)
+}
+
+function status(value: unknown): string | undefined {
+  return whole(200, 599)(value)
+}
+
+function sent(value: unknown): string | undefined {
+  if (typeof value === 'string') return value.length > 65_536 ? 'must be at most 65536 characters long' : undefined
+  return Array.isArray(value) || isRecord(value) ? undefined : mustBe('text, or an object that is sent as JSON', value)
+}
+
+function anchor(value: unknown): string | undefined {
+  return Number.isSafeInteger(value) ? undefined : text(0, 64)(value)
+}
+
+function network(value: unknown): string | undefined {
+  return textBy(networkFault, 64)(value)
+}
+
+function duration(value: unknown): string | undefined {
+  const isDuration = typeof value === 'string' && DURATION_PATTERN.test(value) && parseDuration(value) !== undefined
+  return isDuration ? undefined : durationFault(value)
+}
+
+function flag(value: unknown): string | undefined {
+  return typeof value === 'boolean' ? undefined : wrongKind(value, 'true or false')
+}
+
+function anything(): undefined {
+  return undefined
+}
+
+function syncFunction(value: unknown): string | undefined {
+  if (isAsyncFunction(value)) return 'must not be async: return the value itself, and look it up before'
+  return typeof value === 'function' ? undefined : mustBe('a function', value)
+}
+
+function nameOrFunction(name: Check): Check {
+  return value => (typeof value === 'function' ? syncFunction(value) : name(value))
+}
+
+function oneOf(...names: readonly string[]): Check {
+  return value => {
+    if (names.includes(value as string)) return undefined
+    const meant = typeof value === 'string' ? suggest(value, names) : undefined
+    return `${mustBe(joinNames(names), value)}${meant === undefined ? '' : `: did you mean ${meant}?`}`
+  }
+}
+
+function whole(least: number, most: number): Check {
+  return value => (isWhole(value, least, most) ? undefined : mustBe(`a whole number from ${least} to ${most}`, value))
+}
+
+function number(least: number, most: number): Check {
+  return value => {
+    const fits = typeof value === 'number' && value >= least && value <= most
+    return fits ? undefined : mustBe(`a number from ${least} to ${most}`, value)
+  }
+}
+
+function isWhole(value: unknown, least: number, most: number): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most
+}
+
+function text(least: number, most: number): Check {
+  return value => {
+    if (typeof value !== 'string') return wrongKind(value, 'text')
+    return value.length >= least && value.length <= most ? undefined : `must be ${least} to ${most} characters long`
+  }
+}
+
+function textBy(fault: (text: string) => string | undefined, most: number): Check {
+  return value => text(0, most)(value) ?? fault(value as string)
+}
+
+function matching(pattern: RegExp, fault: string): Check {
+  return value => (typeof value === 'string' ? (pattern.test(value) ? undefined : fault) : wrongKind(value, 'text'))
+}
+
+/** One item, or a list of them. */
+function listOf(item: Check, least: number, most: number): Check {
+  return value => {
+    if (!Array.isArray(value)) return item(value)
+    if (value.length < least) return 'is an empty list: put something in it'
+    if (value.length > most) return `must be at most a list of ${most}, not ${value.length}`
+    for (const [index, one] of value.entries()) {
+      const wrong = item(one)
+      if (wrong !== undefined) return within(index, wrong)
+    }
+    return undefined
+  }
+}
+
+function withoutDoubles(list: Check): Check {
+  return value => {
+    const wrong = list(value)
+    if (wrong !== undefined || !Array.isArray(value)) return wrong
+    const double = value.find((item, at) => typeof item === 'string' && value.indexOf(item) < at)
+    return double === undefined ? undefined : `names ${show(double)} twice: leave one out`
+  }
+}
+
+function mapOf(name: string, checks: Checks): Check {
+  const known = Object.keys(checks)
+  return value => {
+    if (!isMap(value)) return notMap(name, value)
+    for (const [word, one] of Object.entries(value)) {
+      const check = Object.hasOwn(checks, word) ? checks[word] : undefined
+      if (check === undefined) return within(word, explainOption(word, known))
+      const wrong = one === undefined ? undefined : check(one)
+      if (wrong !== undefined) return within(word, wrong)
+    }
+    return undefined
+  }
+}
+
+function recordOf(check: Check, nameCheck: (name: string) => string | undefined = anything): Check {
+  return value => {
+    if (!isRecord(value)) return wrongKind(value, 'a map of options')
+    for (const [word, one] of Object.entries(value)) {
+      const wrong = nameCheck(word) ?? check(one)
+      if (wrong !== undefined) return within(word, wrong)
+    }
+    return undefined
+  }
+}
+
+/** Whether a value is an object that was written as one, and no instance of a class. */
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  if (!isMap(value)) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === null || prototype === Object.prototype
+}
+
+function notMap(name: string, value: unknown): string {
+  const hint = hintForValue(name, value)
+  return `${wrongKind(value, 'a map of options')}${hint === undefined ? '' : `: ${hint}`}`
+}
+
+function mustBe(what: string, value: unknown): string {
+  return `must be ${what}, not ${show(value)}`
+}
+
+/** The mistake of a part of an option, in its place: `queue.timeout …`, `by[1] …`. */
+function within(part: string | number, wrong: string): string
+function within(part: string | number, wrong: string | undefined): string | undefined
+function within(part: string | number, wrong: string | undefined): string | undefined {
+  if (wrong === undefined) return undefined
+  return `${typeof part === 'number' ? `[${part}]` : `.${part}`}${joint(wrong)}`
+}
+
+/** What separates the name of an option from what is wrong with it, and that. */
+export function joint(wrong: string): string {
+  return wrong.startsWith('.') || wrong.startsWith('[') ? wrong : ` ${wrong}`
+}
