@@ -35,7 +35,9 @@ export const callFramework: Framework<CallRequest, CallReply> = {
         record.endTurn = nextTurn()
         record.endUs = steadyMicroseconds()
       }
-      watcher.ended(status)
+      const outcome = record?.outcomeOf(status !== undefined)
+      if (outcome === undefined) watcher.ended(status)
+      else watcher.ended(outcome.status, outcome.by)
     }
     httpFramework.watch(request.raw, reply.raw, { ended })
   },
