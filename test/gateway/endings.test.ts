@@ -77,9 +77,21 @@ const services: Record<string, (response: ServerResponse) => void> = {
     response.writeHead(200, { trailer: 'x-a' }).write('{"a":1}')
     setTimeout(() => response.socket!.end(), 20)
   },
+  'grpc-status 0 in the body': response => endWeb(response, 'application/grpc-web+proto', 0),
+  'grpc-status 16 in the body': response => endWeb(response, 'application/grpc-web+proto', 16),
+  'grpc-status 0 in text': response => endWeb(response, 'application/grpc-web-text', 0),
+  'grpc-status 16 in text': response => endWeb(response, 'application/grpc-web-text', 16),
   begin: response => response.writeHead(200).write('{"a":'),
   'begin and report': response =>
     response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: {"usage":{"total":7}}\n\n'),
+}
+
+/** An answer of gRPC-Web: a message, and the trailers in a frame behind it. */
+function endWeb(response: ServerResponse, type: string, status: number): void {
+  const trailers = `grpc-status:${status}\r\n`
+  const frames = Buffer.concat([Buffer.from([0, 0, 0, 0, 1, 7, 0x80, 0, 0, 0, trailers.length]), Buffer.from(trailers)])
+  response.setHeader('content-type', type)
+  response.end(type.endsWith('text') ? frames.toString('base64') : frames)
 }
 
 const grpc = { ':status': 200, 'content-type': 'application/grpc' }
@@ -297,6 +309,18 @@ const calls: [title: string, play: Play, ending: Ending][] = [
     ],
   ]),
 
+  ...['body', 'text'].flatMap((place): [string, Play, Ending][] => [
+    [
+      `gRPC-Web, grpc-status 0 in the ${place}`,
+      overHttp1('/http1', { 'x-do': `grpc-status 0 in ${place === 'text' ? '' : 'the '}${place}` }),
+      'the service succeeded',
+    ],
+    [
+      `gRPC-Web over HTTP/2, grpc-status 16 in the ${place}`,
+      overHttp2('/http1', { 'x-do': `grpc-status 16 in ${place === 'text' ? '' : 'the '}${place}` }),
+      'the service refused with a status of gRPC',
+    ],
+  ]),
   ...['break before the head', 'reset before the head'].flatMap((how): [string, Play, Ending][] => [
     [`HTTP/1, ${how}`, overHttp1('/http1', { 'x-do': how }), 'the gateway refused'],
     [`gRPC over HTTP/1, ${how}`, overHttp1('/http1', { 'x-do': how, ...grpcCall }), 'the gateway refused'],

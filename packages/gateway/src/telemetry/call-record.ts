@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Outcome } from 'diana-limiter'
 import type { AnswerObserver, SettledCost } from 'diana-limiter/filter'
-import { isGrpcAnswer, statusOfGrpc } from 'diana-limiter/gateway'
+import { GrpcOutcome } from 'diana-limiter/gateway'
 import type { Route } from '../routes/route.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import type { CallTrace } from './tracing/call-trace.ts'
@@ -98,14 +98,14 @@ export class CallRecord {
   observer: AnswerObserver | undefined
   /** What the call has cost by such rules; undefined if that is not known yet. */
   costs: readonly SettledCost[] | undefined
+  /** Reads the outcome of an answer of gRPC; undefined for any other answer. */
+  grpc: GrpcOutcome | undefined
   #queuedAt = 0
   #status = 0
   /** Who broke off the call, if anybody did. */
   #brokenBy: 'service' | 'caller' | undefined
   /** Whether the caller gets the answer of a service. */
   #isRelayed = false
-  /** What that answer says of its outcome: undefined unless it is one of gRPC. */
-  #grpc: { status: string | undefined } | undefined
   /** The status of an answer of the gateway itself, if the caller is sent another. */
   #meant = 0
 
@@ -189,15 +189,14 @@ export class CallRecord {
   /** The answer of a service goes to the caller from now on. */
   relayed(header: (name: string) => string | undefined): void {
     this.#isRelayed = true
-    if (isGrpcAnswer(header('content-type'))) this.#grpc = { status: header('grpc-status') }
+    this.grpc = GrpcOutcome.of(header)
   }
 
   /** The trailers of that answer, names and values in turn. */
   trailed(trailers: readonly (string | Buffer)[]): void {
-    if (this.#grpc === undefined) return
-    for (let at = 0; at + 1 < trailers.length; at += 2) {
-      if (String(trailers[at]).toLowerCase() === 'grpc-status') this.#grpc.status = String(trailers[at + 1])
-    }
+    if (this.grpc === undefined) return
+    for (let at = 0; at + 1 < trailers.length; at += 2)
+      this.grpc.trailer(String(trailers[at]), String(trailers[at + 1]))
   }
 
   /** The gateway answers with this status, though the caller is sent another. */
@@ -224,7 +223,7 @@ export class CallRecord {
     if (this.#brokenBy === 'service') return broken
     if (this.#brokenBy === 'caller' || !(isWhole || this.#status !== 0)) return unknown
     if (!this.#isRelayed) return { status: this.#meant || this.status, by: 'gateway' }
-    return { status: this.#grpc === undefined ? this.status : statusOfGrpc(this.#grpc.status) }
+    return { status: this.grpc === undefined ? this.status : this.grpc.status }
   }
 
   /** The response is over: what can only be known now is read. */
@@ -268,7 +267,8 @@ export class CallRecord {
   }
 }
 
-function isWhole(response: ServerResponse): boolean {
+/** Whether all of an answer was sent. */
+export function isWhole(response: ServerResponse): boolean {
   const { stream } = response as StreamCounts
   return stream === undefined ? response.writableFinished : response.writableEnded && stream.rstCode === 0
 }

@@ -90,12 +90,14 @@ export class AnswerRelay implements OutletSource {
     this.#sink.send(head.status, reasonFor(head.status, reason), this.#headersOf(head), body)
     this.#noteHead(head)
     this.#observer?.add(body)
+    this.#record?.grpc?.add(body)
     this.#hasBegun = true
   }
 
   /** False if more is to be awaited: `resume` is called then. */
   write(chunk: Buffer): boolean {
     if (this.#observer !== undefined) this.#observer.add(chunk)
+    if (this.#record?.grpc !== undefined) this.#record.grpc.add(chunk)
     const hasRoom = this.#sink.write(chunk)
     this.#bytesInTurn += chunk.length
     if (hasRoom && this.#bytesInTurn < bulkBytes) return true
