@@ -8,6 +8,7 @@ import fastify, {
   type FastifyReply,
   type FastifyServerOptions,
   type onRequestHookHandler,
+  type onSendHookHandler,
 } from 'fastify'
 import type { pino } from 'pino'
 import { Admission } from './calls/admission.ts'
@@ -129,6 +130,13 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
     else if (notForwarded.includes(method)) sendProblem(reply, 405, `The gateway does not forward ${method}.`)
     else sendProblem(reply, 501, 'The method of this call is not known.')
   }
+  const translate: onSendHookHandler = (request, reply, body, done) => {
+    const { statusCode } = reply
+    answerGrpc(request, reply, body, (error, sent) => {
+      if (reply.statusCode !== statusCode) recordOf(request.raw)?.meant(statusCode)
+      done(error, sent)
+    })
+  }
   // whether Fastify has anything to do for a call
   let isHooked = filters.length > 0
 
@@ -156,7 +164,7 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
       if (!gatewayServer?.takeHttp2(error, socket)) answerUnreadable(error, socket, telemetry)
     },
   })
-  watchHooks(app, [judge, answerGrpc, serve], () => {
+  watchHooks(app, [judge, translate, serve], () => {
     isHooked = true
   })
   // Fastify then logs each call
@@ -201,7 +209,7 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
   })
   app.setErrorHandler(sendError)
   app.addHook('onRequest', judge)
-  app.addHook('onSend', answerGrpc)
+  app.addHook('onSend', translate)
   app.setNotFoundHandler(serve)
   for (const filter of filters) await within(filterStartMs, registered(app, filter))
   const method = allowMethods(app)
@@ -277,6 +285,7 @@ function answerUnreadable(error: NodeJS.ErrnoException, socket: CallerSocket, te
       else {
         write()
         record.answered(status)
+        record.failedByCaller()
       }
     }
     socket.destroySoon()

@@ -1,6 +1,7 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { CallReply } from './calls/call.ts'
 import { grpcHeaders } from './grpc/answer-grpc.ts'
+import { recordOf } from './telemetry/call-record.ts'
 
 /** Answers with a problem document (RFC 9457) that says no more than `detail`. */
 export function sendProblem<Reply extends CallReply>(
@@ -24,8 +25,10 @@ export function sendProblem<Reply extends CallReply>(
 export function writeProblem(response: ServerResponse, status: number, detail: string): void {
   const body = problemOf(status, detail, response.getHeader('x-request-id'))
   const grpc = grpcHeaders(response.req, { status, retryAfter: undefined, body })
-  if (grpc) response.writeHead(200, grpc).end()
-  else {
+  if (grpc) {
+    recordOf(response)?.meant(status)
+    response.writeHead(200, grpc).end()
+  } else {
     const headers = { 'Cache-Control': 'no-store', 'Content-Type': 'application/problem+json' }
     response.writeHead(status, headers).end(body)
   }

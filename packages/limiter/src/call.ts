@@ -34,6 +34,18 @@ export interface CallBody {
   readonly bytes: number | undefined
   /** The number at a path such as `['usage', 'total']`; undefined if there is none; NaN if that cannot be known, or is no number. */
   number(path: readonly string[]): number | undefined
+  /** More about the fields at several paths, read at once; left out, `number` says all. */
+  fields?(paths: readonly (readonly string[])[]): readonly BodyField[]
+}
+
+/** What is known of a field of a body that services may read in several ways. */
+export interface BodyField {
+  /** The largest number that a service may read, as `number` of the body. */
+  readonly number: number | undefined
+  /** Whether a service may find no number there, since it is null or 0, spelled in another case, or there twice. */
+  readonly mayLack: boolean
+  /** How many items that are no numbers the list there has: 0 if there is none, NaN if that cannot be known. */
+  readonly items: number
 }
 
 /** Marks calls that always have a method and a path, and compute them only if a rule needs them. */

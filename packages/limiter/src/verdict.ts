@@ -39,6 +39,8 @@ export interface Outcome {
   readonly status?: number | undefined
   /** For what is no HTTP; wins over the status. */
   readonly failed?: boolean | undefined
+  /** Who answered; default: the service. What something in front of it answers in its place is no success, and clears no count. */
+  readonly by?: 'service' | 'gateway' | undefined
   /** What the call has cost in the end, as `settle` takes it. */
   readonly cost?: ActualCost | undefined
 }

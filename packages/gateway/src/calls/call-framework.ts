@@ -1,7 +1,7 @@
 import { type Framework, httpFramework } from 'diana-limiter/filter'
 import { steadyMicroseconds } from 'diana-limiter/gateway'
 import { askForBody } from '../proxy/answers/body.ts'
-import { nextTurn, recordOf } from '../telemetry/call-record.ts'
+import { isWhole, nextTurn, recordOf } from '../telemetry/call-record.ts'
 import type { CallReply, CallRequest } from './call.ts'
 
 /** Replies keep names so; told them so, they need not make them again for every call. */
@@ -35,7 +35,9 @@ export const callFramework: Framework<CallRequest, CallReply> = {
         record.endTurn = nextTurn()
         record.endUs = steadyMicroseconds()
       }
-      watcher.ended(status)
+      const outcome = record?.outcomeOf(isWhole(reply.raw))
+      if (outcome === undefined) watcher.ended(status)
+      else watcher.ended(outcome.status, outcome.by)
     }
     httpFramework.watch(request.raw, reply.raw, { ended })
   },

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { grpcHeaders } from '../grpc/answer-grpc.ts'
+import { recordOf } from '../telemetry/call-record.ts'
 import type { CallReply, HeaderValue } from './call.ts'
 
 /** The answer to a request that passes no filters. */
@@ -40,6 +41,7 @@ export class PlainReply implements CallReply {
     const { statusCode } = raw
     const grpc = grpcHeaders(raw.req, { status: statusCode, retryAfter: this.#headers['retry-after'], body })
     if (grpc) {
+      recordOf(raw)?.meant(statusCode)
       raw.writeHead(200, { ...this.#headers, ...grpc }).end()
       return this
     }

@@ -63,6 +63,7 @@ export class CallPace implements Transfer {
 
   /** Ends the call and its connection; the caller is told why if it can still be told anything. */
   cut(): void {
+    recordOf(this.#request)?.failedByCaller()
     if (this.#response.headersSent || this.#response.writableEnded) this.#side.destroy()
     else {
       recordOf(this.#request)?.answered(408)

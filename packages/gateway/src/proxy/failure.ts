@@ -7,6 +7,8 @@ export interface Failure {
   readonly detail: string
   /** Whether the address is to blame, rather than the caller. */
   readonly isOfService: boolean
+  /** Whether the caller is to blame: a service that was sent the call may have done its work. */
+  readonly isOfCaller?: boolean
   /** Whether the service has surely not begun to answer, so that a call which may be repeated is sent again. */
   readonly mayRetry: boolean
   /** Whether the service has said that it did not begin with the call, so that any call may be sent again. */
@@ -46,6 +48,7 @@ const unwilling: Failure = {
   status: 502,
   detail: 'The service does not take this call as it is.',
   isOfService: false,
+  isOfCaller: true,
   mayRetry: false,
 }
 const unsendable: Failure = {
@@ -53,6 +56,7 @@ const unsendable: Failure = {
   status: 400,
   detail: 'This call cannot be passed on as it is.',
   isOfService: false,
+  isOfCaller: true,
   mayRetry: false,
 }
 /** The service has refused or failed so many calls that fewer are sent. */
@@ -69,6 +73,7 @@ const tooLarge: Failure = {
   status: 413,
   detail: 'The body of this call is too large.',
   isOfService: false,
+  isOfCaller: true,
   mayRetry: false,
 }
 /** All connections to the service are in use, and so is the queue for them. */
@@ -132,7 +137,13 @@ const byCode: Readonly<Record<string, Failure>> = {
   UND_ERR_HEADERS_OVERFLOW: overflowing,
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: garbled,
   UND_ERR_INVALID_ARG: unsendable,
-  DIANA_DEADLINE: { ...late, reason: 'deadline', detail: 'The deadline of this call has passed.', isOfService: false },
+  DIANA_DEADLINE: {
+    ...late,
+    reason: 'deadline',
+    detail: 'The deadline of this call has passed.',
+    isOfService: false,
+    isOfCaller: true,
+  },
   DIANA_HTTP2_REFUSED: { ...unreachable, isUnprocessed: true },
   DIANA_HTTP2_GARBLED: garbled,
   DIANA_HTTP2_UNWILLING: unwilling,

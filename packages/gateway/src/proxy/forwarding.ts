@@ -1,4 +1,4 @@
-import { markUnknownEnd, overloadRetrySeconds } from 'diana-limiter/gateway'
+import { overloadRetrySeconds } from 'diana-limiter/gateway'
 import type { Dispatcher } from 'undici'
 import type { CallReply, CallRequest } from '../calls/call.ts'
 import { CompressingSink } from '../compression/compressing-sink.ts'
@@ -44,7 +44,7 @@ export class Forwarding implements AttemptedCall, RelayedCall, Work {
     this.#record = recordOf(request.raw)
     this.relay = new AnswerRelay(this, reply, {
       bulk: parts.bulk,
-      observer: this.#record?.observer,
+      record: this.#record,
       sink: compressible ? new CompressingSink(sink, compressible, request, reply) : sink,
     })
     this.#reply = reply
@@ -122,7 +122,8 @@ export class Forwarding implements AttemptedCall, RelayedCall, Work {
     if (failure.isOfService) this.#tries.upstream.health.fail(performance.now(), error.message)
     if (this.#isCounted && failure.isOfService) this.#settle(false)
     if (this.relay.hasBegun) {
-      this.#record?.broken()
+      if (failure.isOfCaller || isCutOff(this.request.raw)) this.#record?.failedByCaller()
+      else this.#record?.broken()
       this.relay.breakOff(error)
     } else if (!this.#triesAgain(failure)) this.#answerWith(failure, error)
   }
@@ -186,11 +187,10 @@ export class Forwarding implements AttemptedCall, RelayedCall, Work {
   }
 
   #answerWith(failure: Failure, error: Error): void {
-    const { status, detail, isOfService, type } = failure
+    const { status, detail, isOfService, isOfCaller, type } = failure
     const service = this.#tries.upstream.name
     this.#record?.failed(failure)
-    // the service may have done its work before the caller broke the call off
-    if (!isOfService && this.#tries.wasSent) markUnknownEnd(this.#reply.raw)
+    if (this.#tries.wasSent && (isOfCaller || isCutOff(this.request.raw))) this.#record?.failedByCaller()
     if (isOfService) this.request.log.warn({ err: error, service }, adviceOn(failure, error))
     if (leavesBodyUnread(this.request, this.#body)) this.#reply.header('connection', 'close')
     sendProblem(this.#reply, status, detail, type)
@@ -200,6 +200,7 @@ export class Forwarding implements AttemptedCall, RelayedCall, Work {
   #onDeadline(): void {
     const passed = new DeadlinePassed('the deadline of the call has passed')
     if (this.relay.hasBegun) {
+      this.#record?.failedByCaller()
       this.relay.end(deadlineTrailers)
       this.#attempt?.end(passed)
     } else if (this.isUnderWay) this.#attempt?.abort(passed)
@@ -208,4 +209,9 @@ export class Forwarding implements AttemptedCall, RelayedCall, Work {
       this.#answerWith(failureOf(passed), passed)
     }
   }
+}
+
+/** Whether the caller's body has ended before all of it came. */
+function isCutOff({ errored, destroyed, complete }: CallRequest['raw']): boolean {
+  return (errored ?? null) !== null || (destroyed && !complete)
 }

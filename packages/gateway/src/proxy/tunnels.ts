@@ -217,9 +217,13 @@ class Tunnel implements SlotUser {
     this.#record?.firstByte(answer.statusCode ?? 502, performance.now())
     const { raw } = this.#reply
     const headers = this.#headersOf(answer)
-    answer.on('error', () => raw.destroy())
+    answer.on('error', () => {
+      this.#record?.broken()
+      raw.destroy()
+    })
     answer.setTimeout(this.#route.settings.timeouts.bodyMs, () => raw.destroy())
     this.#reply.hijack()
+    this.#record?.relayed(name => textOf(answer.headers[name]))
     if (begin(raw, answer, [...headers, 'connection', 'close'])) answer.pipe(raw)
     else this.destroy()
   }
@@ -238,6 +242,7 @@ class Tunnel implements SlotUser {
     const headers = this.#headersOf(answer)
     this.#reply.hijack()
     this.#record?.firstByte(101, performance.now())
+    this.#record?.relayed(() => undefined)
     this.#record?.answered(101)
     const lines = [...headers, 'connection', 'Upgrade', 'upgrade', 'websocket']
       .map((text, at) => (at % 2 === 0 ? `${text}: ` : `${text}\r\n`))
@@ -280,4 +285,8 @@ function begin(raw: ServerResponse, answer: IncomingMessage, headers: string[]):
   } catch {
     return false
   }
+}
+
+function textOf(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value[0] : value
 }

@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { Outcome } from 'diana-limiter'
 import type { AnswerObserver, SettledCost } from 'diana-limiter/filter'
-import { isUnknownEnd } from 'diana-limiter/gateway'
+import { GrpcOutcome } from 'diana-limiter/gateway'
 import type { Route } from '../routes/route.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import type { CallTrace } from './tracing/call-trace.ts'
@@ -46,6 +47,10 @@ export function nextTurn(): number {
 
 /** nginx's status for a call whose caller has left before it was answered. */
 const callerLeft = 499
+
+/** A service that breaks off its answer has failed as one that gives none. */
+const broken: Outcome = { status: 502, by: 'gateway' }
+const unknown: Outcome = {}
 
 /**
  * What is known of one call: times, addresses and counts, collected while the call is served. One record per call is always
@@ -93,9 +98,16 @@ export class CallRecord {
   observer: AnswerObserver | undefined
   /** What the call has cost by such rules; undefined if that is not known yet. */
   costs: readonly SettledCost[] | undefined
+  /** Reads the outcome of an answer of gRPC; undefined for any other answer. */
+  grpc: GrpcOutcome | undefined
   #queuedAt = 0
   #status = 0
-  #isBroken = false
+  /** Who broke off the call, if anybody did. */
+  #brokenBy: 'service' | 'caller' | undefined
+  /** Whether the caller gets the answer of a service. */
+  #isRelayed = false
+  /** The status of an answer of the gateway itself, if the caller is sent another. */
+  #meant = 0
 
   constructor(request: IncomingMessage, response: ServerResponse, now: number) {
     this.request = request
@@ -174,9 +186,44 @@ export class CallRecord {
     this.trace?.tryEnded(now, error)
   }
 
+  /** The answer of a service goes to the caller from now on. */
+  relayed(header: (name: string) => string | undefined): void {
+    this.#isRelayed = true
+    this.grpc = GrpcOutcome.of(header)
+  }
+
+  /** The trailers of that answer, names and values in turn. */
+  trailed(trailers: readonly (string | Buffer)[]): void {
+    if (this.grpc === undefined) return
+    for (let at = 0; at + 1 < trailers.length; at += 2)
+      this.grpc.trailer(String(trailers[at]), String(trailers[at + 1]))
+  }
+
+  /** The gateway answers with this status, though the caller is sent another. */
+  meant(status: number): void {
+    this.#isRelayed = false
+    this.#meant = status
+  }
+
   /** The service broke off an answer that had begun. */
   broken(): void {
-    this.#isBroken = true
+    this.#brokenBy ??= 'service'
+  }
+
+  /** The caller made the call fail. A service that was sent the call may have done its work, so the outcome is not known. */
+  failedByCaller(): void {
+    if (this.tries > 0) this.#brokenBy ??= 'caller'
+  }
+
+  /**
+   * Who ended the call and how, for rules: the service by its answer, the gateway by one of its own, or else the caller, of whose
+   * call nothing is known. `isWhole` if all of the answer was sent.
+   */
+  outcomeOf(isWhole: boolean): Outcome {
+    if (this.#brokenBy === 'service') return broken
+    if (this.#brokenBy === 'caller' || !(isWhole || this.#status !== 0)) return unknown
+    if (!this.#isRelayed) return { status: this.#meant || this.status, by: 'gateway' }
+    return { status: this.grpc === undefined ? this.status : this.grpc.status }
   }
 
   /** The response is over: what can only be known now is read. */
@@ -184,7 +231,7 @@ export class CallRecord {
     this.endedAt = now
     if (this.request.httpVersionMajor >= 2) this.#countStream()
     else this.#countConnection()
-    if (this.#isBroken) this.end = 'broken'
+    if (this.#brokenBy === 'service') this.end = 'broken'
     else if (this.#status === 0 && !isWhole(this.response)) this.end = 'aborted'
     if (this.observer !== undefined) this.#settle(this.observer)
   }
@@ -198,9 +245,9 @@ export class CallRecord {
 
   /** Before the call is logged, so that the log has its costs. */
   #settle(observer: AnswerObserver): void {
-    if (this.#isBroken) observer.unserved()
-    const isKnown = this.end === 'complete' && !isUnknownEnd(this.response)
-    void observer.end(isKnown ? this.status : undefined)
+    const { status, by } = this.outcomeOf(this.end === 'complete')
+    if (by === 'gateway') observer.unserved()
+    void observer.end(status)
   }
 
   #countConnection(): void {
@@ -220,7 +267,8 @@ export class CallRecord {
   }
 }
 
-function isWhole(response: ServerResponse): boolean {
+/** Whether all of an answer was sent. */
+export function isWhole(response: ServerResponse): boolean {
   const { stream } = response as StreamCounts
   return stream === undefined ? response.writableFinished : response.writableEnded && stream.rstCode === 0
 }

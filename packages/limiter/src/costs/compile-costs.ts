@@ -29,6 +29,7 @@ export function compileCosts({ reserve, settle, weights = evenly, unit }: Measur
   const input = reserve && {
     from: weighted(reserve.from.flatMap(reserveSources), weights.output),
     plus: weighted([...reserve.plus.flatMap(reserveSources), ...ownPlus(reserve)], weights.input),
+    times: [...(reserve.times?.length ? [reserve.times.flatMap(reserveSources)] : []), ...knownTimes(reserve)],
     ...(reserve.typical !== undefined && { typical: reserve.typical * weights.output }),
     min: reserve.min,
     max: reserve.max,
@@ -46,6 +47,19 @@ export function compileCosts({ reserve, settle, weights = evenly, unit }: Measur
 /** The part of an estimate for the request itself, if a usage format is named and nothing is said of it. */
 function ownPlus({ from, plus }: ReserveSettings): ReserveSource[] {
   return plus.length === 0 && from.some(isFormat) ? [{ kind: 'bytes', per: BYTES_PER_TOKEN, weight: 1 }] : []
+}
+
+/** What multiplies the fields of `from` in the formats that have them. */
+function knownTimes({ from }: ReserveSettings): ReserveSource[][] {
+  const fields = from.flatMap(text => (text.startsWith('json:') ? [text.slice('json:'.length)] : []))
+  const formats = usageFormats.filter(
+    ({ name, limits }) => from.includes(name) || limits.some(limit => fields.includes(limit)),
+  )
+  const sources = (kind: 'json' | 'items', names: readonly string[]): ReserveSource[] =>
+    names.map(name => ({ kind, path: name.split('.'), weight: 1 }))
+  return formats
+    .flatMap(({ choices, lists }) => [sources('json', choices), sources('items', lists)])
+    .filter(group => group.length > 0)
 }
 
 function weighted(sources: readonly ReserveSource[], weight: number): ReserveSource[] {

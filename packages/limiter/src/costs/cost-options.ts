@@ -3,6 +3,8 @@ export interface ReserveSettings {
   /** `json:max_tokens`, `header:x-max`, `bytes/4`, `500`, or the name of a usage format. */
   readonly from: readonly string[]
   readonly plus: readonly string[]
+  /** `json:n`, `header:x-copies` or `3`; what is known to multiply `from` need not be named. */
+  readonly times?: readonly string[] | undefined
   readonly typical?: number | undefined
   readonly min: number
   readonly max: number

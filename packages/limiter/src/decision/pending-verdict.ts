@@ -26,7 +26,7 @@ export interface Settler {
   /** Resolves when stores know of all that was settled so far. */
   arrival(): Promise<void>
   /** Refunds what counts only for calls that end otherwise; returns the receipts of the rest. */
-  close(receipts: readonly Receipt[], outcome: Outcome): readonly Receipt[]
+  close(receipts: readonly Receipt[], outcome: Outcome, call: Call): readonly Receipt[]
   /** Refunds all charges; returns the decisions as they are then. */
   refund(
     receipts: readonly Receipt[],
@@ -218,7 +218,7 @@ export class PendingVerdict implements Verdict {
     if (this.stage >= ENDED) return
     this.#release(outcome)
     this.stage = ENDED
-    if (this.holds) this.charged = this.outcome.settler.close(this.receipts, outcome)
+    if (this.holds) this.charged = this.outcome.settler.close(this.receipts, outcome, this.call)
     if (outcome.cost !== undefined) this.settle(outcome.cost)
     else if (this.reservation !== undefined) this.settle(NO_COSTS)
   }

@@ -116,12 +116,12 @@ export function createSettler(options: SettlementOptions): Settler {
         return settleOne(receipt, cost ?? receipt.cost)
       })
     },
-    close(receipts, outcome) {
+    close(receipts, outcome, { method }) {
       return receipts.filter(receipt => {
         const { rule } = receipt.state
         const counts = rule.countWhen?.(outcome) ?? true
         if (!counts) refundCharge(receipt, now(), 'passed')
-        if (!rule.resetWhen?.(outcome)) return counts
+        if (!rule.resetWhen?.(outcome, method)) return counts
         clearCaller(receipt.state, receipt.key, shared)?.catch(() => {})
         return false
       })

@@ -2,7 +2,7 @@ import type { Call } from '../call.ts'
 import { valueNow } from '../common/sync-function.ts'
 import { warnOnce } from '../common/warn-once.ts'
 import type { CheckOptions } from '../decision/check-options.ts'
-import type { Verdict } from '../verdict.ts'
+import type { Outcome, Verdict } from '../verdict.ts'
 import { headerWriters } from './answers/headers.ts'
 import { joinVerdicts } from './answers/joined-verdict.ts'
 import { writeTokenHeaders } from './answers/token-headers.ts'
@@ -209,10 +209,10 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
     return verdict instanceof Promise ? this.#wait(verdict) : this.#answer(verdict)
   }
 
-  ended(status: number | undefined): void {
+  ended(status: number | undefined, by?: Outcome['by']): void {
     this.#isOver = true
     this.#controller?.abort()
-    const end = (): void => this.#own?.end({ status })
+    const end = (): void => this.#own?.end({ status, by })
     if (this.#costs === undefined) end()
     else this.#costs.end(status, end)
   }

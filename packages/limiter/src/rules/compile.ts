@@ -58,7 +58,7 @@ export interface CompiledRule extends SettlementTerms {
   /** Whether a call with this outcome counts; undefined if every call does. */
   readonly countWhen: ((outcome: CallOutcome) => boolean) | undefined
   /** Whether a call with this outcome clears the count of its caller; undefined if none does. */
-  readonly resetWhen?: ((outcome: CallOutcome) => boolean) | undefined
+  readonly resetWhen?: ((outcome: CallOutcome, method: string) => boolean) | undefined
   /** Calls that match but are exempt; undefined if there are none. */
   readonly exempts: ((call: Call) => boolean) | undefined
   /** Calls that it refuses regardless of counts; undefined if there are none. */

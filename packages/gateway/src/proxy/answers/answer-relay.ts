@@ -1,6 +1,6 @@
-import type { AnswerObserver } from 'diana-limiter/filter'
 import type { CallReply, CallRequest } from '../../calls/call.ts'
 import { type BulkQueue, bulkBytes } from '../../connections/bulk-queue.ts'
+import type { CallRecord } from '../../telemetry/call-record.ts'
 import type { WholeAnswer } from '../../upstreams/http1/whole-answer.ts'
 import { headersToCaller } from '../headers/headers-to-caller.ts'
 import { sendInterim } from '../headers/interim.ts'
@@ -31,8 +31,7 @@ export interface RelayedHead {
 export interface RelayParts {
   readonly sink: ResponseSink
   readonly bulk: BulkQueue
-  /** Sees the answer as the service sends it; undefined if no rule asks for it. */
-  readonly observer?: AnswerObserver | undefined
+  readonly record: CallRecord | undefined
 }
 
 const maxInterims = 10
@@ -43,7 +42,9 @@ export class AnswerRelay implements OutletSource {
   readonly #reply: CallReply
   readonly #bulk: BulkQueue
   readonly #sink: ResponseSink
-  readonly #observer: AnswerObserver | undefined
+  readonly #record: CallRecord | undefined
+  /** Sees the answer as the service sends it; undefined if no rule asks for it. */
+  readonly #observer: CallRecord['observer']
   #interims = 0
   #bytesInTurn = 0
   #isWaitingForTurn = false
@@ -51,12 +52,13 @@ export class AnswerRelay implements OutletSource {
   #hasBegun = false
   #isWithoutBody = false
 
-  constructor(call: RelayedCall, reply: CallReply, { sink, bulk, observer }: RelayParts) {
+  constructor(call: RelayedCall, reply: CallReply, { sink, bulk, record }: RelayParts) {
     this.#call = call
     this.#reply = reply
     this.#bulk = bulk
     this.#sink = sink
-    this.#observer = observer
+    this.#record = record
+    this.#observer = record?.observer
   }
 
   /** Whether the caller has been sent a part of the answer. */
@@ -77,7 +79,7 @@ export class AnswerRelay implements OutletSource {
   begin(head: RelayedHead, text: string, resume: () => void): void {
     const { status } = head
     this.#sink.begin(status, reasonFor(status, text), this.#headersOf(head), this)
-    this.#observer?.begin(status, name => headerIn(head.received, name))
+    this.#noteHead(head)
     this.#isWithoutBody = status === 204 || status === 304
     this.#resume = resume
     this.#hasBegun = true
@@ -86,14 +88,16 @@ export class AnswerRelay implements OutletSource {
   /** Does all at once; throws if the head cannot be passed on. */
   send(head: RelayedHead, { reason, body }: WholeAnswer): void {
     this.#sink.send(head.status, reasonFor(head.status, reason), this.#headersOf(head), body)
-    this.#observer?.begin(head.status, name => headerIn(head.received, name))
+    this.#noteHead(head)
     this.#observer?.add(body)
+    this.#record?.grpc?.add(body)
     this.#hasBegun = true
   }
 
   /** False if more is to be awaited: `resume` is called then. */
   write(chunk: Buffer): boolean {
     if (this.#observer !== undefined) this.#observer.add(chunk)
+    if (this.#record?.grpc !== undefined) this.#record.grpc.add(chunk)
     const hasRoom = this.#sink.write(chunk)
     this.#bytesInTurn += chunk.length
     if (hasRoom && this.#bytesInTurn < bulkBytes) return true
@@ -102,6 +106,7 @@ export class AnswerRelay implements OutletSource {
   }
 
   end(trailers?: readonly (string | Buffer)[] | null): void {
+    if (trailers) this.#record?.trailed(trailers)
     this.#sink.end(trailers)
   }
 
@@ -123,6 +128,12 @@ export class AnswerRelay implements OutletSource {
 
   onGone(): void {
     this.#call.abort()
+  }
+
+  #noteHead({ status, received }: RelayedHead): void {
+    const header = (name: string): string | undefined => headerIn(received, name)
+    this.#record?.relayed(header)
+    this.#observer?.begin(status, header)
   }
 
   #headersOf(head: RelayedHead): string[] {

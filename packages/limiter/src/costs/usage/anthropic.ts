@@ -9,6 +9,8 @@ const counts = ['input_tokens', 'cache_creation_input_tokens', 'cache_read_input
 export const anthropic: UsageFormat = {
   name: 'anthropic',
   limits: ['max_tokens'],
+  choices: [],
+  lists: [],
   fields: [
     'usage.output_tokens',
     'usage.total_tokens',

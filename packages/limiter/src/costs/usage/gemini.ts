@@ -13,6 +13,8 @@ const fields = [
 export const gemini: UsageFormat = {
   name: 'gemini',
   limits: ['generationConfig.maxOutputTokens'],
+  choices: ['generationConfig.candidateCount'],
+  lists: [],
   fields,
   hints: ['promptTokenCount'],
   tokens(read) {

@@ -8,6 +8,8 @@ import { type FieldReader, type Tokens, tokensOf, type UsageFormat } from './usa
 export const openai: UsageFormat = {
   name: 'openai',
   limits: ['max_completion_tokens', 'max_tokens', 'max_output_tokens'],
+  choices: ['n', 'best_of'],
+  lists: ['prompt'],
   fields: [
     'usage.prompt_tokens',
     'usage.completion_tokens',

@@ -14,6 +14,10 @@ export interface UsageFormat {
   readonly name: string
   /** The fields of a request that limit how much the answer may use. */
   readonly limits: readonly string[]
+  /** The fields of a request that say how many such answers are made, of which the largest counts. */
+  readonly choices: readonly string[]
+  /** Fields of a request that may be lists, with an answer to each item. */
+  readonly lists: readonly string[]
   /** All fields of an answer that `tokens` reads. */
   readonly fields: readonly string[]
   /** Names of fields, of which each event of a stream that reports usage has one. */

@@ -25,6 +25,11 @@ export function announcedBytes(headers: BodyStream['headers']): number | undefin
   return headers['transfer-encoding'] === undefined && length === undefined ? 0 : undefined
 }
 
+/** The text of a header, also if there are several. */
+export function textOf(value: string | readonly string[] | undefined): string | undefined {
+  return typeof value === 'string' ? value : value?.join()
+}
+
 /** Whether a body is encoded, so that its bytes are not those of a document. */
 export function isEncoded(headers: BodyStream['headers']): boolean {
   return (headers['content-encoding'] ?? 'identity') !== 'identity'
@@ -90,6 +95,7 @@ class Peek {
       bodyOfPrefix(prefix.subarray(0, PREFIX_BYTES), {
         isWhole: isWhole && prefix.length <= PREFIX_BYTES,
         bytes: this.#announced,
+        type: textOf(stream.headers['content-type']),
       }),
     )
   }

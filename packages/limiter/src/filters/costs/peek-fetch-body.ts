@@ -15,7 +15,7 @@ export async function peekFetchBody(request: Request): Promise<CallBody> {
   try {
     while (length < PREFIX_BYTES) {
       const { done, value } = await reader.read()
-      if (done) return bodyOfPrefix(Buffer.concat(pieces), { isWhole: true, bytes })
+      if (done) return bodyOfPrefix(Buffer.concat(pieces), { isWhole: true, bytes, type: headers['content-type'] })
       pieces.push(value)
       length += value.length
     }

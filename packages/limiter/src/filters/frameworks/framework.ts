@@ -4,8 +4,11 @@ import type { AnswerObserver, SettledCost } from '../costs/cost-settling.ts'
 
 /** Is called when a response is over. */
 export interface Watcher {
-  /** `status` is that of the response; undefined if the caller left before all of it was sent. */
-  ended(status: number | undefined): void
+  /**
+   * `status` is that of the response; undefined if the caller left before all of it was sent. `by` is `gateway` if something in front
+   * of the service has answered in its place; left out, the service has.
+   */
+  ended(status: number | undefined, by?: 'service' | 'gateway'): void
 }
 
 /** How to read the requests of one framework, and how to answer them. */

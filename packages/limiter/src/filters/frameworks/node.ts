@@ -5,7 +5,6 @@ import type { CallBody } from '../../call.ts'
 import { warnWhile } from '../../common/warn-once.ts'
 import { bodyOfValue } from '../../costs/call-body.ts'
 import { clientCertificateOf } from '../../http/client-certificate.ts'
-import { isUnknownEnd } from '../../http/unknown-end.ts'
 import type { Refusal } from '../answers/answer.ts'
 import { observeNode } from '../costs/observe-node.ts'
 import { announcedBytes, type BodyStream, peekBody } from '../costs/peek-body.ts'
@@ -73,7 +72,7 @@ function watchNode(request: NodeRequest, response: NodeResponse, watcher: Watche
   const pipeline = isBehindOthers(response) ? pipelineOf(request.socket) : undefined
   const end = (): void => {
     pipeline?.delete(end)
-    watcher.ended(isWhole(response) && !isUnknownEnd(response) ? response.statusCode : undefined)
+    watcher.ended(isWhole(response) ? response.statusCode : undefined)
   }
   pipeline?.add(end)
   response.once('close', end)

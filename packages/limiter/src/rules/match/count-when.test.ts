@@ -40,6 +40,30 @@ describe('the responses that count', () => {
   })
 
   it.each([
+    [{ status: 200, by: 'gateway' }, 'success', false],
+    [{ status: 204, by: 'gateway' }, 'failed', false],
+    [{ status: 413, by: 'gateway' }, 'failed', true],
+    [{ status: 502, by: 'gateway' }, 'success', false],
+    [{ status: 502, by: 'gateway' }, '502', true],
+    [{ status: 200, by: 'service' }, 'success', true],
+    [{ by: 'gateway' }, 'success', true],
+  ] as const)('%j by countWhen %s counts: %s', (outcome, text, counts) => {
+    expect(compileCountWhen([parseStatuses(text)!])(outcome)).toBe(counts)
+  })
+
+  it.each([
+    [{ status: 200, by: 'gateway' }, 'POST', false],
+    [{ status: 401, by: 'gateway' }, 'POST', false],
+    [{ status: 200 }, 'OPTIONS', false],
+    [{ status: 200 }, 'TRACE', false],
+    [{ status: 200 }, 'HEAD', false],
+    [{ status: 200 }, 'GET', true],
+    [{ status: 200, by: 'service' }, 'DELETE', true],
+  ] as const)('%j of %s clears the count: %s', (outcome, method, clears) => {
+    expect(compileResetWhen([[200, 499]])(outcome, method)).toBe(clears)
+  })
+
+  it.each([
     [{ status: 200 }, true],
     [{ status: 302 }, true],
     [{ status: 401 }, false],
@@ -49,6 +73,6 @@ describe('the responses that count', () => {
     [{ failed: false, status: 500 }, true],
     [{ failed: true, status: 200 }, false],
   ])('success: %j clears the count: %s', (outcome, clears) => {
-    expect(compileResetWhen([[200, 399]])(outcome)).toBe(clears)
+    expect(compileResetWhen([[200, 399]])(outcome, 'POST')).toBe(clears)
   })
 })

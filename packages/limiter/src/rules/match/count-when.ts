@@ -2,6 +2,7 @@
 export interface CallOutcome {
   readonly status?: number | undefined
   readonly failed?: boolean | undefined
+  readonly by?: 'service' | 'gateway' | undefined
 }
 
 /** A range of statuses, both ends included. */
@@ -13,6 +14,10 @@ export const statusFault =
 
 const SUCCESS = 200
 const FAILURE = 500
+const FIRST_ERROR = 400
+
+/** Methods that ask about a resource and do not use it: middleware and proxies answer them in place of a service. */
+const asking: ReadonlySet<string> = new Set(['HEAD', 'OPTIONS', 'TRACE'])
 
 /** Reads `failed`, `success`, `401`, `5xx`, `400-404`; undefined if it is none of these. */
 export function parseStatuses(text: string): StatusRange | undefined {
@@ -23,20 +28,29 @@ export function parseStatuses(text: string): StatusRange | undefined {
   return from === undefined || Number(digits) < Number(from) ? undefined : [Number(from), Number(digits)]
 }
 
-/** Whether a call with this outcome counts. An aborted call counts, so that disconnecting does not avoid the count. */
+/**
+ * Whether a call with this outcome counts. An aborted call counts, so that disconnecting does not avoid the count. An answer below 400
+ * that the gateway gives itself is neither a success of the service nor a failure, and does not count.
+ */
 export function compileCountWhen(ranges: readonly StatusRange[]): (outcome: CallOutcome) => boolean {
   return outcome => {
     const status = statusOf(outcome)
-    return status === undefined || ranges.some(([from, to]) => status >= from && status <= to)
+    if (status === undefined) return true
+    return !(outcome.by === 'gateway' && status < FIRST_ERROR) && isIn(ranges, status)
   }
 }
 
-/** Whether a call with this outcome clears the count of its caller. An aborted call does not. */
-export function compileResetWhen(ranges: readonly StatusRange[]): (outcome: CallOutcome) => boolean {
-  return outcome => {
+/** Whether a call of this method and outcome clears the count of its caller: only what a service has answered to a real use of it does. */
+export function compileResetWhen(ranges: readonly StatusRange[]): (outcome: CallOutcome, method: string) => boolean {
+  return (outcome, method) => {
     const status = statusOf(outcome)
-    return status !== undefined && ranges.some(([from, to]) => status >= from && status <= to)
+    if (status === undefined || outcome.by === 'gateway' || asking.has(method.toUpperCase())) return false
+    return isIn(ranges, status)
   }
+}
+
+function isIn(ranges: readonly StatusRange[], status: number): boolean {
+  return ranges.some(([from, to]) => status >= from && status <= to)
 }
 
 function statusOf({ failed, status }: CallOutcome): number | undefined {

@@ -18,6 +18,7 @@ const settleKinds = ['json:<field>', 'header:<name>']
 const amount = z.int().min(0).max(MAX_COST)
 const atLeastOne = z.int().min(1).max(MAX_COST)
 const reserveSource = z.union([atLeastOne.transform(String), textOf(text => fault(text, reserveKinds))])
+const timesSource = z.union([atLeastOne.transform(String), textOf(text => fault(text, settleKinds))])
 const settleSource = textOf(text => fault(text, settleKinds))
 const sources = { min: 1, max: MOST_SOURCES }
 
@@ -30,6 +31,11 @@ const reserve = z
       .default([])
       .describe(
         'What is added to it, such as bytes/4 for the tokens of the request; with openai and the like, the default.',
+      ),
+    times: listOf(timesSource, { min: 0, max: MOST_SOURCES })
+      .default([])
+      .describe(
+        'What multiplies it, such as json:copies; of several, the largest. The choices of openai and gemini (n, best_of, candidateCount) need not be named.',
       ),
     typical: amount.optional().describe('For a request that does not say how much it may use; default: max.'),
     min: amount.default(1).describe('No less is reserved.'),
@@ -53,6 +59,7 @@ const reserveSchema: z.ZodType<ReserveSettings> = z.union([
   reserveSource.transform(from => ({
     from: [from],
     plus: [],
+    times: [],
     min: 1,
     max: Math.max(DEFAULT_RESERVE_MAX, Number(from) || 0),
   })),
