@@ -1,6 +1,6 @@
 import { type Call, lazy } from '../call.ts'
 import type { Filter } from './filter.ts'
-import { pathBehindHost, queryOf } from './frameworks/spelled-path.ts'
+import { pathBehindHost, queryOf, spelledPath } from './frameworks/spelled-path.ts'
 import { warnOfTrust, warnOfUntrustedProxy } from './trust.ts'
 
 /** The document that was checked last; rules change seldom. */
@@ -40,7 +40,22 @@ export class RequestCall<Request> implements Call {
   }
 
   get otherPath(): string | undefined {
-    return pathBehindHost(this.#filter.framework.target(this.request))
+    const { framework } = this.#filter
+    const path = pathBehindHost(framework.target(this.request))
+    return path === undefined ? undefined : spelledBase(framework.base?.(this.request)) + path
+  }
+
+  get earlierPaths(): readonly string[] | undefined {
+    const { framework } = this.#filter
+    const original = framework.originalTarget?.(this.request)
+    if (original === undefined) return undefined
+    const target = framework.target(this.request)
+    const base = framework.base?.(this.request) ?? ''
+    if (original === target && base === '') return undefined
+    const earlier = spelledPath(original)
+    if (earlier === this.path) return undefined
+    // a base that the call did not arrive with may be out of date
+    return base === '' || earlier.endsWith(this.path) ? [earlier] : [earlier, spelledPath(target)]
   }
 
   get caseInsensitive(): boolean {
@@ -56,7 +71,10 @@ export class RequestCall<Request> implements Call {
   }
 
   get query(): string | undefined {
-    return queryOf(this.#filter.framework.target(this.request))
+    const { framework } = this.#filter
+    const query = queryOf(framework.target(this.request))
+    if (query !== undefined || framework.originalTarget === undefined) return query
+    return queryOf(framework.originalTarget(this.request))
   }
 
   get host(): string | undefined {
@@ -89,6 +107,10 @@ export class RequestCall<Request> implements Call {
     }
     return this.#ip
   }
+}
+
+function spelledBase(base = ''): string {
+  return base === '' ? '' : spelledPath(base)
 }
 
 function isForwarded(headers: Call['headers']): boolean {

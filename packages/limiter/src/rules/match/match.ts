@@ -1,5 +1,6 @@
 import type { Call } from '../../call.ts'
 import { normalizeTarget } from '../../http/path.ts'
+import { lettersOf, lettersOfBytes } from '../../http/path-letters.ts'
 import { hasReadings, readingsOf } from '../../http/path-readings.ts'
 import { getOrAdd } from '../get-or-add.ts'
 import type { Match } from '../rule.ts'
@@ -41,20 +42,29 @@ export function compileMatch<R extends Matchable>(rules: readonly R[]): Matcher<
     search.begin(call)
     everywhere.collect(search)
     if (byPattern.size > 0) {
-      const { path, otherPath, caseInsensitive = false } = call
+      const { path, otherPath, earlierPaths, caseInsensitive = false } = call
       if (caseInsensitive) anyCaseTree ??= treeOf(inLowerCase(byPattern), { values: MAX_INDEXED_VALUES })
+      const spell = caseInsensitive ? lettersInLowerCase : lettersOf
       const paths = caseInsensitive ? anyCaseTree! : tree
-      collect(paths, caseInsensitive ? path.toLowerCase() : path, search)
-      if (otherPath !== undefined) collect(paths, caseInsensitive ? otherPath.toLowerCase() : otherPath, search)
+      collect(paths, path, spell, search)
+      if (otherPath !== undefined) collect(paths, otherPath, spell, search)
+      if (earlierPaths !== undefined) for (const earlier of earlierPaths) collect(paths, earlier, spell, search)
     }
     return search.end(rules, found)
   }
 }
 
 /** A path as written, as most routers read it, and every other way in which a server may read it. */
-function collect(paths: PathTree, path: string, search: Search): void {
-  paths.collect(path, search)
-  if (hasReadings(path)) for (const reading of readingsOf(path)) paths.collect(reading, search)
+function collect(paths: PathTree, path: string, spell: (path: string) => string, search: Search): void {
+  paths.collect(spell(path), search)
+  if (hasReadings(path)) for (const reading of readingsOf(path)) paths.collect(spell(reading), search)
+  const letters = lettersOfBytes(path)
+  if (letters !== undefined) collect(paths, letters, spell, search)
+}
+
+/** Letters first: to routers that ignore case, `%C3%89` is `%C3%A9`. */
+function lettersInLowerCase(path: string): string {
+  return lettersOf(path).toLowerCase()
 }
 
 function copyInto<R>(found: R[], rules: readonly R[]): number {
@@ -74,24 +84,13 @@ function inLowerCase(byPattern: ReadonlyMap<string, Candidate[]>): Map<string, C
   return lower
 }
 
-/**
- * A pattern as written, and as its letters arrive in a URL: people write `/订单`, requests carry `/%E8%AE%A2%E5%8D%95`. Filters read
- * escapes of printable characters, so `/a%7Cb` is also `/a|b`.
- */
+/** A pattern as written, and as its dots and backslashes lead in a URL. */
 function spellings(pattern: string): string[] {
   const written = canonicalPattern(pattern)
-  if (pattern.includes('?') || pattern.includes('#')) return [written]
+  if (pattern.includes('?') || pattern.includes('#')) return [lettersOf(written)]
   const sent = normalizeTarget(`/${encodeLetters(written)}`)
   const forms = sent === undefined ? [written] : [written, canonicalPattern(sent.path)]
-  return [...new Set([...forms, ...forms.map(readEscapes)])]
-}
-
-/** Printable characters, but for those that mean something in a path or a pattern. */
-function readEscapes(pattern: string): string {
-  return pattern.replaceAll(/%[2-7][\da-f]/gi, written => {
-    const character = String.fromCharCode(Number.parseInt(written.slice(1), 16))
-    return /[\s%/\\?#;*\x7f]/.test(character) ? written : character
-  })
+  return [...new Set(forms.map(lettersOf))]
 }
 
 function encodeLetters(text: string): string {
