@@ -56,7 +56,7 @@ export const callFramework: Framework<CallRequest, CallReply> = {
   abandon: reply => {
     reply.hijack()
   },
-  reportError: (request, error) => request.log.error({ err: error }, 'Diana failed to judge this call, so it passes'),
+  reportError: (request, error) => request.log.error({ err: error }, 'Diana failed on this call'),
 }
 
 /** Adds the id to a problem document of the limiter; an answer that the rule file words itself stays as it is. */

@@ -38,7 +38,9 @@ const mistakes: Readonly<Record<WarningCode, string>> = {
   DIANA_MOUNTED_LATE:
     'a filter met a call that was answered already, which is not judged any more: mount the filter before the handlers',
   DIANA_MADE_OFTEN: 'rateLimit was called many times with the same options, and each counts by itself: call it once',
-  DIANA_FAILED: 'Diana failed to judge a call, so it passed without being counted',
+  DIANA_FAILED:
+    'Diana, or a function that it was given, failed on a call; a call that it could not judge passes uncounted, unless whenFailed is ' +
+    'refuse',
   DIANA_NO_SUCH_RULE:
     'a filter names a rule that is not there, so it limits nothing: add the rule, or correct the name',
   DIANA_ASYNC_FUNCTION:

@@ -178,7 +178,7 @@ describe('the filter', () => {
     expect(await statuses('/hello', '/hello')).toEqual([200, 200])
     expect(logged).toHaveLength(2)
     expect(JSON.parse(logged[0]!)).toMatchObject({
-      msg: 'Diana failed to judge this call, so it passes',
+      msg: 'Diana failed on this call',
       err: { code: 'CLOSED' },
     })
   })

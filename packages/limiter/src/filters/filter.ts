@@ -28,7 +28,7 @@ export interface FilterOptions<Request> {
   readonly onRefused?:
     | ((verdict: Verdict, request: Request) => CustomAnswer | undefined | Promise<CustomAnswer | undefined>)
     | undefined
-  /** Called when Diana fails to decide a call, which then passes. */
+  /** Called with errors of Diana, and of the functions that it was given. */
   readonly onError?: ((error: unknown, request: Request) => void) | undefined
 }
 
@@ -63,6 +63,8 @@ export interface Filter<Request, Reply> {
   readonly only: boolean
   /** Set while the limiter is being made; requests wait for it. */
   readonly pending?: Promise<void> | undefined
+  /** What becomes of requests if it cannot be made; left out, they pass. */
+  readonly whenFailed?: RuleDocument['whenFailed']
 }
 
 /** The name of a filter in messages, and the options that only it has. */

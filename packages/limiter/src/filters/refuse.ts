@@ -2,38 +2,69 @@ import type { Verdict } from '../verdict.ts'
 import type { Refusal } from './answers/answer.ts'
 import { type CustomAnswer, customRefusal } from './answers/custom-answer.ts'
 import type { Filter } from './filter.ts'
-import { report } from './report.ts'
+import { isThenable, report } from './report.ts'
 
-/** Answers a refused request, as the application or else as Diana does; resolves to false, since the request does not continue. */
+/** How long the application may take to word the answer to a refused call; then Diana answers. */
+export const MOST_ANSWER_MS = 5000
+
+const unjudged: Refusal = {
+  status: 503,
+  headers: [
+    ['Cache-Control', 'no-store'],
+    ['Content-Type', 'application/problem+json'],
+  ],
+  body: JSON.stringify({
+    type: 'about:blank',
+    title: 'Service Unavailable',
+    status: 503,
+    detail: 'This call could not be judged.',
+  }),
+}
+
+/**
+ * Answers a refused request, as the application or else as Diana does; false or a promise of it, since the request does not
+ * continue, also if it cannot be answered.
+ */
 export function refuse<Request, Reply>(
   filter: Filter<Request, Reply>,
   request: Request,
   reply: Reply,
   verdict: Verdict,
-): boolean | Promise<boolean> {
-  const answer = (custom: CustomAnswer | undefined): boolean => {
-    filter.framework.refuse(request, reply, refusalOf(filter, request, verdict, custom))
+): false | Promise<false> {
+  const answer = (custom: CustomAnswer | undefined): false => {
+    const isAnswered = send(filter, request, reply, () => customRefusal(verdict, Date.now(), custom))
+    if (!isAnswered && custom !== undefined) {
+      send(filter, request, reply, () => customRefusal(verdict, Date.now(), undefined))
+    }
     return false
   }
   const custom = customAnswer(filter, request, verdict)
   return custom instanceof Promise ? custom.then(answer) : answer(custom)
 }
 
-function refusalOf<Request>(
-  { options, framework }: Filter<Request, never>,
+/** Answers a request that Diana failed to judge. */
+export function refuseUnjudged<Request, Reply>(filter: Filter<Request, Reply>, request: Request, reply: Reply): false {
+  send(filter, request, reply, () => unjudged)
+  return false
+}
+
+/** Whether the request was answered; an error is reported. */
+function send<Request, Reply>(
+  { options, framework }: Filter<Request, Reply>,
   request: Request,
-  verdict: Verdict,
-  custom: CustomAnswer | undefined,
-): Refusal {
+  reply: Reply,
+  refusal: () => Refusal,
+): boolean {
   try {
-    return customRefusal(verdict, Date.now(), custom)
+    framework.refuse(request, reply, refusal())
+    return true
   } catch (error) {
     report(error, request, options, framework)
-    return customRefusal(verdict, Date.now(), undefined)
+    return false
   }
 }
 
-/** The answer of the application; if its function fails, undefined. */
+/** The answer of the application; undefined if its function fails, or takes too long. */
 function customAnswer<Request>(
   { options, framework }: Filter<Request, never>,
   request: Request,
@@ -44,9 +75,24 @@ function customAnswer<Request>(
     return undefined
   }
   try {
-    const answer = options.onRefused?.(verdict, request)
-    return answer instanceof Promise ? answer.catch(failed) : answer
+    const answer: unknown = options.onRefused?.(verdict, request)
+    if (!isThenable(answer)) return answer as CustomAnswer | undefined
+    return inTime(answer as PromiseLike<CustomAnswer | undefined>).catch(failed)
   } catch (error) {
     return failed(error)
+  }
+}
+
+/** A function that never answers would otherwise hold the connection of every refused caller. */
+async function inTime<T>(answer: PromiseLike<T>): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<never>((_resolve, reject) => {
+    const message = `onRefused gave no answer within ${MOST_ANSWER_MS} ms`
+    timer = setTimeout(() => reject(new Error(message)), MOST_ANSWER_MS)
+  })
+  try {
+    return await Promise.race([answer, late])
+  } finally {
+    clearTimeout(timer)
   }
 }

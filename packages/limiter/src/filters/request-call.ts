@@ -1,6 +1,8 @@
 import { type Call, lazy } from '../call.ts'
+import { valueNow } from '../common/sync-function.ts'
 import type { Filter } from './filter.ts'
 import { pathBehindHost, queryOf, spelledPath } from './frameworks/spelled-path.ts'
+import { report } from './report.ts'
 import { warnOfTrust, warnOfUntrustedProxy } from './trust.ts'
 
 /** The document that was checked last; rules change seldom. */
@@ -89,23 +91,38 @@ export class RequestCall<Request> implements Call {
   }
 
   get trustedPeer(): boolean {
-    const { trust, framework } = this.#filter
-    return trust.isTrusted?.(framework.peer(this.request)) ?? false
+    const { trust } = this.#filter
+    return trust.isTrusted?.(this.#peer()) ?? false
   }
 
   get ip(): string | undefined {
     if (!this.#knowsIp) {
-      const { trust, framework } = this.#filter
+      const { trust } = this.#filter
       const headers = this.headers
       if (trust.document !== knownDocument) {
         knownDocument = trust.document
         warnOfTrust(knownDocument)
       }
       if (trust.document.trustProxy === 0 && isForwarded(headers)) warnOfUntrustedProxy()
-      this.#ip = trust.addressOf(framework.peer(this.request), headers?.[trust.document.forwardedBy])
+      this.#ip = trust.addressOf(this.#peer(), headers?.[trust.document.forwardedBy])
       this.#knowsIp = true
     }
     return this.#ip
+  }
+
+  /** A function of the application that throws must not interrupt the decision: the call then has no address. */
+  #peer(): string | undefined {
+    const { framework, options } = this.#filter
+    try {
+      const peer: unknown = framework.peer(this.request)
+      if (typeof peer === 'string') return peer
+      // a promise is reported
+      if (peer !== undefined) valueNow(peer, 'peer')
+      return undefined
+    } catch (error) {
+      report(error, this.request, options, framework)
+      return undefined
+    }
   }
 }
 

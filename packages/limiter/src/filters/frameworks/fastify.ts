@@ -42,7 +42,7 @@ export const fastifyFramework: Framework<FastifyRequest, FastifyReply> = {
   abandon: reply => {
     reply.hijack()
   },
-  reportError: (request, error) => request.log.error({ err: error }, 'Diana failed to judge this call, so it passes'),
+  reportError: (request, error) => request.log.error({ err: error }, 'Diana failed on this call'),
 }
 
 function isPattern(template: string): boolean {
