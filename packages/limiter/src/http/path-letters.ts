@@ -1,15 +1,16 @@
-const ESCAPES = /(?:%[89a-f][\da-f])+|%[2-7][\da-f]/gi
+/** Escapes of letters; not of what would mean something else in a path or in the pattern of a rule: `% / \\ ? # ; *`. */
+const ESCAPES = /(?:%[89a-f][\da-f])+|%(?!2[35af]|3[bf]|5c|7f)[2-7][\da-f]/gi
+const IN_LOWER_CASE = /%(?:[\dA-F][a-f]|[a-f][\da-fA-F])/g
 const BYTES = /[\x80-\xff]/
 const BEYOND_BYTES = /[\u0100-\uffff]/
-/** What would mean something else in a path or in the pattern of a rule if it were not escaped. */
-const KEPT = /[%/\\?#;*\x7f]/
 
 /**
  * A path with escapes read as the letters that they are: `/caf%C3%A9` is `/café`, and `/big%20sale` is `/big sale`. Some routers
  * compare paths after they have decoded them and some before, so rules and calls are compared in this one form.
  */
 export function lettersOf(path: string): string {
-  return path.includes('%') ? path.replace(ESCAPES, readEscapes) : path
+  if (!path.includes('%')) return path
+  return path.replace(ESCAPES, readEscapes).replace(IN_LOWER_CASE, escaped => escaped.toUpperCase())
 }
 
 /** The letters of a path that came as bytes of UTF-8, which Node gives as one character each; undefined if it did not. */
@@ -19,11 +20,10 @@ export function lettersOfBytes(path: string): string | undefined {
   return letters.includes('\ufffd') ? undefined : letters
 }
 
-function readEscapes(written: string): string {
+function readEscapes(escapes: string): string {
   try {
-    const letters = decodeURIComponent(written)
-    return KEPT.test(letters) ? written.toUpperCase() : letters
+    return decodeURIComponent(escapes)
   } catch {
-    return written.toUpperCase()
+    return escapes
   }
 }

@@ -1,7 +1,7 @@
 import type { Call } from '../../call.ts'
 import { normalizeTarget } from '../../http/path.ts'
 import { lettersOf, lettersOfBytes } from '../../http/path-letters.ts'
-import { hasReadings, readingsOf } from '../../http/path-readings.ts'
+import { hasReadings, isTooAmbiguous, readingsOf } from '../../http/path-readings.ts'
 import { getOrAdd } from '../get-or-add.ts'
 import type { Match } from '../rule.ts'
 import { conditionsOf } from './condition.ts'
@@ -13,7 +13,10 @@ export interface Matchable {
   readonly match: Match
 }
 
-/** Puts the rules that match a call into `found`, in the order of the document, and returns how many there are. */
+/** What a search returns for a path that can be read in too many ways. */
+export const TOO_AMBIGUOUS: number = -1
+
+/** Puts the rules that match a call into `found`, in the order of the document, and returns how many there are, or TOO_AMBIGUOUS. */
 export type Matcher<R> = (call: Call, found: R[]) => number
 
 const MAX_INDEXED_VALUES = 300_000
@@ -43,28 +46,39 @@ export function compileMatch<R extends Matchable>(rules: readonly R[]): Matcher<
     everywhere.collect(search)
     if (byPattern.size > 0) {
       const { path, otherPath, earlierPaths, caseInsensitive = false } = call
-      if (caseInsensitive) anyCaseTree ??= treeOf(inLowerCase(byPattern), { values: MAX_INDEXED_VALUES })
-      const spell = caseInsensitive ? lettersInLowerCase : lettersOf
+      if (caseInsensitive) anyCaseTree ??= treeOf(foldPatterns(byPattern), { values: MAX_INDEXED_VALUES })
+      const fold = caseInsensitive ? inLowerCase : asItIs
       const paths = caseInsensitive ? anyCaseTree! : tree
-      collect(paths, path, spell, search)
-      if (otherPath !== undefined) collect(paths, otherPath, spell, search)
-      if (earlierPaths !== undefined) for (const earlier of earlierPaths) collect(paths, earlier, spell, search)
+      let isReadable = collect(paths, path, fold, search)
+      if (otherPath !== undefined) isReadable &&= collect(paths, otherPath, fold, search)
+      if (earlierPaths !== undefined) {
+        for (const earlier of earlierPaths) isReadable &&= collect(paths, earlier, fold, search)
+      }
+      if (!isReadable) return TOO_AMBIGUOUS
     }
     return search.end(rules, found)
   }
 }
 
-/** A path as written, as most routers read it, and every other way in which a server may read it. */
-function collect(paths: PathTree, path: string, spell: (path: string) => string, search: Search): void {
-  paths.collect(spell(path), search)
-  if (hasReadings(path)) for (const reading of readingsOf(path)) paths.collect(spell(reading), search)
-  const letters = lettersOfBytes(path)
-  if (letters !== undefined) collect(paths, letters, spell, search)
+/** A path as written, as most routers read it, and every other way in which a server may read it; false if those are too many. */
+function collect(paths: PathTree, path: string, fold: (path: string) => string, search: Search): boolean {
+  // letters first: to routers that ignore case, `%C3%89` is `%C3%A9`
+  const letters = lettersOf(path)
+  paths.collect(fold(letters), search)
+  if (hasReadings(letters)) {
+    if (isTooAmbiguous(letters)) return false
+    for (const reading of readingsOf(letters)) if (reading !== letters) paths.collect(fold(reading), search)
+  }
+  const sent = lettersOfBytes(path)
+  return sent === undefined || collect(paths, sent, fold, search)
 }
 
-/** Letters first: to routers that ignore case, `%C3%89` is `%C3%A9`. */
-function lettersInLowerCase(path: string): string {
-  return lettersOf(path).toLowerCase()
+function inLowerCase(path: string): string {
+  return path.toLowerCase()
+}
+
+function asItIs(path: string): string {
+  return path
 }
 
 function copyInto<R>(found: R[], rules: readonly R[]): number {
@@ -78,7 +92,7 @@ function treeOf(byPattern: ReadonlyMap<string, Candidate[]>, budget: Budget): Pa
   return tree
 }
 
-function inLowerCase(byPattern: ReadonlyMap<string, Candidate[]>): Map<string, Candidate[]> {
+function foldPatterns(byPattern: ReadonlyMap<string, Candidate[]>): Map<string, Candidate[]> {
   const lower = new Map<string, Candidate[]>()
   for (const [pattern, candidates] of byPattern) getOrAdd(lower, pattern.toLowerCase(), () => []).push(...candidates)
   return lower
