@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // npm run paths [-- --count N] [--seed N]
-// Sends N random spellings of paths through every form of Diana to real services; what they serve must be what was judged.
+// Sends N random spellings of paths through every form of Diana to real services, and through every filter to the routers behind it:
+// what they serve must be what was judged.
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -26,7 +27,7 @@ const { count, seed } = readArguments()
 console.log(`${count} random targets, seed ${seed}`)
 const vitest = `${root}node_modules/vitest/vitest.mjs`
 const env = { ...process.env, DIANA_PATHS_COUNT: count, DIANA_PATHS_SEED: seed }
-const { status } = spawnSync(process.execPath, [vitest, 'run', 'test/paths/paths.test.ts'], {
+const { status } = spawnSync(process.execPath, [vitest, 'run', 'test/paths'], {
   cwd: root,
   env,
   stdio: 'inherit',

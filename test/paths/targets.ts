@@ -135,36 +135,62 @@ const spellLetters = (text: string): fc.Arbitrary<string> =>
     .map(choices => [...text].map((letter, at) => spell(letter, choices[at]!)).join(''))
 
 function spell(letter: string, choice: number): string {
-  if (choice === 0) return `%${letter.charCodeAt(0).toString(16)}`
+  if (letter === ' ') return choice === 1 ? '+' : '%20'
+  if (letter > '~') return spellUnusual(letter, choice)
+  if (choice === 0) return escaped(letter)
+  // the Kelvin sign is a k in lower case, and a long s an S in upper case
+  if (choice === 2 && letter === 'k') return '%E2%84%AA'
+  if (choice === 2 && letter === 's') return '%C5%BF'
   return choice === 1 ? letter.toUpperCase() : letter
+}
+
+/** A letter beyond ASCII is sent in escapes, but Node also takes the bytes themselves, of UTF-8 or of Latin-1. */
+function spellUnusual(letter: string, choice: number): string {
+  if (choice === 0) return Buffer.from(letter).toString('latin1')
+  if (choice === 1) return escaped(letter.toUpperCase())
+  if (choice === 2) return letter.codePointAt(0)! < 0x100 ? letter : escaped(letter)
+  return choice === 3 ? escaped(letter).toLowerCase() : escaped(letter)
+}
+
+function escaped(text: string): string {
+  return [...Buffer.from(text)].map(byte => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('')
 }
 
 /** Somewhere and back: `x/../`, with each part spelled in any way. */
 const detour = fc.tuple(fc.constantFrom(...words), slash, fc.constantFrom(...ups), slash).map(parts => parts.join(''))
 
-const path = fc.constantFrom(...resources).chain(resource => {
-  const segments = resource.slice(1).split('/')
-  const pieces = segments.flatMap(segment => [
-    slash,
-    fc.array(detour, { maxLength: 2 }).map(detours => detours.join('')),
-    spellLetters(segment),
-  ])
-  return fc.tuple(...pieces).map(parts => parts.join(''))
-})
+const pathTo = (paths: readonly string[]): fc.Arbitrary<string> =>
+  fc.constantFrom(...paths).chain(path => {
+    const segments = path.slice(1).split('/')
+    const pieces = segments.flatMap(segment => [
+      slash,
+      fc.array(detour, { maxLength: 2 }).map(detours => detours.join('')),
+      spellLetters(segment),
+    ])
+    return fc.tuple(...pieces).map(parts => parts.join(''))
+  })
+
+/** Nothing but letters in other spellings and a few ends: most of these are served. */
+const lettersOf = (paths: readonly string[]): fc.Arbitrary<string> =>
+  fc.constantFrom(...paths).chain(path => {
+    const segments = path.slice(1).split('/')
+    return fc.tuple(...segments.map(spellLetters)).map(parts => `/${parts.join('/')}`)
+  })
 
 const soup = fc
   .array(fc.constantFrom(...slashes, ...ups, ...words, 'secret', 'file'), { maxLength: 10 })
   .map(parts => `/${parts.join('')}`)
 
 /** Targets that lead to a resource by some reading, and targets that lead anywhere. */
-const target = fc
-  .tuple(
-    fc.constantFrom(...starts),
-    fc.oneof({ weight: 4, arbitrary: path }, { weight: 1, arbitrary: soup }),
-    fc.constantFrom(...ends),
+const targetOf = (paths: readonly string[]): fc.Arbitrary<string> => {
+  const path = fc.oneof(
+    { weight: 4, arbitrary: pathTo(paths) },
+    { weight: 1, arbitrary: soup },
+    { weight: 3, arbitrary: lettersOf(paths) },
   )
-  .map(parts => parts.join(''))
+  return fc.tuple(fc.constantFrom(...starts), path, fc.constantFrom(...ends)).map(parts => parts.join(''))
+}
 
-export function randomTargets(count: number, seed: number): string[] {
-  return fc.sample(target, { numRuns: count, seed })
+export function randomTargets(count: number, seed: number, paths: readonly string[] = resources): string[] {
+  return fc.sample(targetOf(paths), { numRuns: count, seed })
 }

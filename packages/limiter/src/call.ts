@@ -7,6 +7,8 @@ export interface Call {
   readonly path: string
   /** Another path that the target may be cut into: rules about either hold. */
   readonly otherPath?: string | undefined
+  /** Paths that the call had before a middleware rewrote it: rules about each of them hold. */
+  readonly earlierPaths?: readonly string[] | undefined
   /** Whether the path is matched without regard to case. */
   readonly caseInsensitive?: boolean | undefined
   /** The raw query, without the question mark. */

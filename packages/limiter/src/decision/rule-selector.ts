@@ -20,9 +20,9 @@ export const DENIED: number = -1
 
 /** Finds the rules that decide a call: those it matches and those it names, except rules that exempt it. */
 export class RuleSelector {
-  /** The rule that denied the last call; undefined if the document did. */
+  /** The rule that denied the last call; undefined if the document did, or no rule could be found for its path. */
   deniedBy: RuleState | undefined
-  /** Why: the call has several values to count by, or its caller is on a deny list. */
+  /** Why: the call has several values to count by, or too many paths, or its caller is on a deny list. */
   deniedAs: 'ambiguous' | 'denied' = 'denied'
   /** Puts the rules that a call matches into `found`, and returns their number. */
   readonly #match: (call: Call, found: RuleState[]) => number
@@ -44,7 +44,7 @@ export class RuleSelector {
     const isPlain = options === undefined || (options.rule === undefined && options.after === undefined)
     if (isPlain && !this.#hasLists) {
       const size = this.#match(call, found)
-      return this.#hasListsOfRules ? this.#screen(call, found, size) : size
+      return this.#hasListsOfRules || size < 0 ? this.#screen(call, found, size) : size
     }
     return this.#findListed(call, found, options)
   }
@@ -54,8 +54,9 @@ export class RuleSelector {
     if (this.#lists.denies?.(call)) return [{ list: 'deny' }]
     if (this.#lists.allows?.(call)) return [{ list: 'allow' }]
     const found: RuleState[] = []
+    // a path that can be read in too many ways has no rules
     const size = options?.rule === undefined ? this.#match(call, found) : this.#findNamed(call, found, options)
-    return found.slice(0, size).flatMap(({ rule }): ListedCaller[] => {
+    return found.slice(0, Math.max(0, size)).flatMap(({ rule }): ListedCaller[] => {
       if (rule.enforced && rule.denies?.(call)) return [{ list: 'deny', rule: rule.id }]
       return rule.exempts?.(call) ? [{ list: 'allow', rule: rule.id }] : []
     })
@@ -67,12 +68,13 @@ export class RuleSelector {
     if (this.#lists.denies?.(call)) return DENIED
     if (this.#lists.allows?.(call)) return 0
     let size = options?.rule === undefined ? this.#match(call, found) : this.#findNamed(call, found, options)
-    if (options?.after !== undefined) size = without(options.after, found, size)
+    if (options?.after !== undefined && size > 0) size = without(options.after, found, size)
     return this.#screen(call, found, size)
   }
 
   #findNamed(call: Call, found: RuleState[], { rule: names = [], only }: NamedRules): number {
     let size = only ? 0 : this.#match(call, found)
+    if (size < 0) return size
     for (const id of typeof names === 'string' ? [names] : names) {
       const state = this.#byId.get(id)
       if (state && !isAmong(state, found, size)) found[size++] = state
@@ -81,6 +83,7 @@ export class RuleSelector {
   }
 
   #screen(call: Call, found: RuleState[], size: number): number {
+    if (size < 0) return this.#deny(undefined, 'ambiguous')
     let kept = 0
     for (let i = 0; i < size; i++) {
       const state = found[i]!
@@ -96,7 +99,7 @@ export class RuleSelector {
     return kept
   }
 
-  #deny(state: RuleState, as: RuleSelector['deniedAs']): number {
+  #deny(state: RuleState | undefined, as: RuleSelector['deniedAs']): number {
     this.deniedBy = state
     this.deniedAs = as
     return DENIED

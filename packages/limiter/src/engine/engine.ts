@@ -180,6 +180,13 @@ export class Engine {
     if (this.isClosed) throw new DianaError('CLOSED', 'this limiter was closed; make a new one with createLimiter()')
   }
 
+  /** Counts a call that could not be judged, and says whether it may pass. */
+  passUnjudged(): boolean {
+    const passes = this.document.whenFailed !== 'refuse'
+    this.counters.unjudged[passes ? 'passed' : 'refused']++
+    return passes
+  }
+
   ruleNamed(id: string): RuleState {
     const state = this.decider.rules.find(candidate => candidate.rule.id === id)
     if (state) return state

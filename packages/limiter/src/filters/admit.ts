@@ -2,6 +2,7 @@ import type { Call } from '../call.ts'
 import { valueNow } from '../common/sync-function.ts'
 import { warnOnce } from '../common/warn-once.ts'
 import type { CheckOptions } from '../decision/check-options.ts'
+import { engineOf } from '../engine/engine-of.ts'
 import type { Outcome, Verdict } from '../verdict.ts'
 import { headerWriters } from './answers/headers.ts'
 import { joinVerdicts } from './answers/joined-verdict.ts'
@@ -9,8 +10,9 @@ import { writeTokenHeaders } from './answers/token-headers.ts'
 import { CallCosts } from './costs/call-costs.ts'
 import type { Filter } from './filter.ts'
 import type { Watcher } from './frameworks/framework.ts'
+import { readAttributes } from './given-attributes.ts'
 import { areMatchingDecided, chargedBy, coveringFilter, lastVerdict, type PastRun } from './past-runs.ts'
-import { refuse, refuseUnready } from './refuse.ts'
+import { refuse, refuseUnjudged, refuseUnready } from './refuse.ts'
 import { type Failure, report } from './report.ts'
 import { RequestCall } from './request-call.ts'
 
@@ -204,7 +206,7 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
       if (options.cost !== undefined) this.cost = this.#costBy(options.cost, call)
       verdict = limiter.decide(call, this)
     } catch (error) {
-      return this.#passDespite(error)
+      return this.#fail(error)
     }
     return verdict instanceof Promise ? this.#wait(verdict) : this.#answer(verdict)
   }
@@ -224,7 +226,7 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
       this.#stopReading?.()
     } catch (error) {
       this.#stopReading?.()
-      if (!this.#isOver) return this.#passDespite(error)
+      if (!this.#isOver) return this.#fail(error)
       return this.#abandon()
     }
     return this.#answer(verdict)
@@ -235,25 +237,28 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
     if (this.#earlier === undefined) return this.#send(own)
     try {
       const verdict = joinVerdicts(this.#earlier, own)
-      return verdict instanceof Promise ? verdict.then(one => this.#send(one)) : this.#send(verdict)
+      if (!(verdict instanceof Promise)) return this.#send(verdict)
+      return verdict.then(
+        one => this.#send(one),
+        error => this.#fail(error),
+      )
     } catch (error) {
-      return this.#passDespite(error)
+      return this.#fail(error)
     }
   }
 
   #send(verdict: Verdict): boolean | Promise<boolean> {
     this.#verdict = verdict
     try {
-      if (!verdict.allowed) {
-        this.#correctHeaders(verdict)
-        return refuse(this.filter, this.#request, this.#reply, verdict)
-      }
-      if (this.#costs?.settle(this.#own!, this) === true || verdict.holds) this.#hold(verdict)
-      this.#writeHeaders(verdict)
-      return true
+      if (verdict.allowed) {
+        if (this.#costs?.settle(this.#own!, this) === true || verdict.holds) this.#hold(verdict)
+        this.#writeHeaders(verdict)
+      } else this.#correctHeaders(verdict)
     } catch (error) {
-      return this.#passDespite(error)
+      // the verdict stands, whatever becomes of its headers
+      this.#report(error, 'headers')
     }
+    return verdict.allowed || refuse(this.filter, this.#request, this.#reply, verdict)
   }
 
   /** Headers that an earlier filter has written in another style are written again, after its charges are refunded. */
@@ -285,7 +290,9 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
   /** A call for which the application's function throws is still counted. */
   #attributesBy(attributes: (request: Request) => Call['attributes']): Call['attributes'] {
     try {
-      return valueNow(attributes(this.#request), 'attributes')
+      return readAttributes(valueNow(attributes(this.#request), 'attributes'), error =>
+        this.#report(error, 'attributes'),
+      )
     } catch (error) {
       this.#report(error, 'attributes')
       return undefined
@@ -303,10 +310,12 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
     }
   }
 
-  /** An error of Diana never breaks the service that it protects. */
-  #passDespite(error: unknown): true {
+  /** An error of Diana does not break the service that it protects, unless the document asks for it. */
+  #fail(error: unknown): boolean {
     this.#report(error, 'decision')
-    return true
+    if (engineOf(this.filter.limiter).passUnjudged()) return true
+    this.#earlier?.refund()
+    return refuseUnjudged(this.filter, this.#request, this.#reply)
   }
 
   #report(error: unknown, failure: Failure): void {

@@ -65,9 +65,45 @@ describe('a path in Express', () => {
     expect(path).toHaveBeenCalledOnce()
   })
 
-  test('a path in Express with case sensitive routing differs by case', async () => {
-    const client = await serve(app(await limit({ rules }), ['case sensitive routing']))
+  // `case sensitive routing` says nothing of the routers and applications that are mounted, which ignore case by default:
+  // a filter that asked the application let `/auth/Login` pass a rule about `/auth/login`
+  test.each(['router', 'application'])(
+    'a path in Express with case sensitive routing is one in every case, since a mounted %s may ignore case',
+    async kind => {
+      const limiter = await limit({ rules })
+      const inner = (kind === 'router' ? Router() : express()) as Router
+      inner.get('/login', (_request, response) => void response.send('in'))
+      const made = express().enable('case sensitive routing').use(diana(limiter)).use('/api', inner)
+      const client = await serve(made)
+      expect(await statuses(client, '/api/login', '/api/Login', '/api/LOGIN', '/api/login/')).toEqual([
+        200, 503, 503, 503,
+      ])
+    },
+  )
+
+  test('a path in Express differs by case if the filter is configured so', async () => {
+    const made = express().enable('case sensitive routing')
+    made.use(diana(await limit({ rules }), { caseSensitive: true }))
+    made.get('/api/login', (_request, response) => void response.send('in'))
+    const client = await serve(made)
     expect(await statuses(client, '/api/login', '/api/login', '/Api/Login', '/Api/Login')).toEqual([200, 200, 404, 503])
+  })
+
+  test('a path in Express that a middleware has rewritten is judged as it arrived and as the router gets it', async () => {
+    const rules = [
+      { id: 'as-served', match: { path: '/x' }, limit: '1/h' },
+      { id: 'as-called', match: { path: '/v1/y' }, limit: '1/h' },
+      { id: 'by-key', match: { path: '/keys' }, by: 'query:key', limit: '1/h', missing: 'skip' as const },
+    ]
+    const made = express().use((request, _response, next) => {
+      request.url = request.url.replace(/^\/v\d/, '').replace(/^\/keys\/(\w+).*/, '/keys?key=$1')
+      next()
+    })
+    made.use(diana(await limit({ rules })), (_request, response) => void response.send('in'))
+    const client = await serve(made)
+    expect(await statuses(client, '/x', '/v1/x', '/v2/x', '/v3/%78')).toEqual([200, 503, 503, 503])
+    expect(await statuses(client, '/v1/y', '/v1/y', '/v2/y')).toEqual([200, 503, 200])
+    expect(await statuses(client, '/keys/a', '/keys/a?key=b', '/keys/b', '/keys?key=b')).toEqual([200, 503, 200, 503])
   })
 
   test('a path in a mounted router of Express is the whole path', async () => {

@@ -5,7 +5,7 @@ import { createFilter, createRouteFilter, type Filter, type FilterOptions, type 
 import type { Framework } from './frameworks/framework.ts'
 import { assertMounted } from './frameworks/mount-check.ts'
 import { node } from './frameworks/node.ts'
-import { spelledPath } from './frameworks/spelled-path.ts'
+import { pathBelow, spelledPath } from './frameworks/spelled-path.ts'
 import { isOneLimit, type RateLimitOptions } from './one-line/options.ts'
 import { createOwnFilter, type OwnLimiter, withOwnLimiter } from './one-line/own-limiter.ts'
 
@@ -55,26 +55,22 @@ export const expressFramework: Framework<Request, Response> = {
   isAnswered: response => response.headersSent,
   headers: request => request.headers,
   peer: request => request.socket.remoteAddress,
-  // routers cut what they are mounted on from `url`
-  target: request => request.originalUrl,
-  path: request => spelledPath(request.originalUrl),
+  target: request => request.url,
+  base: request => request.baseUrl,
+  originalTarget: request => request.originalUrl,
+  path: request => pathBelow(request.baseUrl, request.url),
   template: request => {
     const path: unknown = request.route?.path
     return typeof path === 'string' ? baseOf(request) + path : undefined
   },
-  caseInsensitive,
+  // a router, or an application that is mounted, ignores case by default, even if the application does not
+  caseInsensitive: () => true,
   setHeader: (response, name, value) => {
     response.setHeader(name, value)
   },
 }
 
-function caseInsensitive({ app }: Request): boolean {
-  return !app.enabled('case sensitive routing')
-}
-
 /** What the router of the route is mounted on, which is known only as the caller spelled it. */
 function baseOf(request: Request): string {
-  if (request.baseUrl === '') return ''
-  const base = spelledPath(request.baseUrl)
-  return caseInsensitive(request) ? base.toLowerCase() : base
+  return request.baseUrl === '' ? '' : spelledPath(request.baseUrl).toLowerCase()
 }

@@ -178,7 +178,7 @@ describe('the filter', () => {
     expect(await statuses('/hello', '/hello')).toEqual([200, 200])
     expect(logged).toHaveLength(2)
     expect(JSON.parse(logged[0]!)).toMatchObject({
-      msg: 'Diana failed to decide a call, so it passed without being counted',
+      msg: 'Diana failed to decide a call, so it passed without being counted, unless whenFailed is refuse',
       err: { code: 'CLOSED' },
     })
   })

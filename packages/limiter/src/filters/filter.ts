@@ -29,8 +29,8 @@ export interface FilterOptions<Request> {
     | ((verdict: Verdict, request: Request) => CustomAnswer | undefined | Promise<CustomAnswer | undefined>)
     | undefined
   /**
-   * Called with every error of Diana or of these functions on a call, instead of a warning. A call that Diana fails to decide passes;
-   * one whose limiter cannot be made is refused.
+   * Called with every error of Diana or of these functions on a call, instead of a warning. A call that Diana fails to decide passes,
+   * unless `whenFailed` is `refuse`; one whose limiter cannot be made is refused.
    */
   readonly onError?: ((error: unknown, request: Request) => void) | undefined
 }

@@ -15,7 +15,6 @@ import { httpFramework, tunnelFramework } from './frameworks/http.ts'
 import { settleTarget } from './frameworks/http-target.ts'
 import { assertMounted } from './frameworks/mount-check.ts'
 import type { NodeRequest, NodeResponse } from './frameworks/node.ts'
-import { spelledPath } from './frameworks/spelled-path.ts'
 import { isOneLimit, type RateLimitOptions } from './one-line/options.ts'
 import { createOwnFilter, type OwnLimiter, withOwnLimiter } from './one-line/own-limiter.ts'
 
@@ -86,15 +85,12 @@ export function rateLimit(
 export type NodeMiddleware = (request: NodeRequest, response: NodeResponse, next: (error?: unknown) => void) => void
 
 /** Routers cut what they are mounted on from `url`. */
-const targetOf = (request: NodeRequest): string => {
-  const { originalUrl } = request as NodeRequest & { readonly originalUrl?: unknown }
-  return typeof originalUrl === 'string' ? originalUrl : httpFramework.target(request)
-}
-
 const middlewareFramework: typeof httpFramework = {
   ...httpFramework,
-  target: targetOf,
-  path: request => spelledPath(targetOf(request)),
+  originalTarget: request => {
+    const { originalUrl } = request as NodeRequest & { readonly originalUrl?: unknown }
+    return typeof originalUrl === 'string' ? originalUrl : httpFramework.target(request)
+  },
 }
 
 function ownMiddleware(given: RateLimitOptions<NodeRequest>): NodeMiddleware & OwnLimiter {

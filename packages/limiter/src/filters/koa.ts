@@ -8,7 +8,7 @@ import { createFilter, createRouteFilter, type Filter, type FilterOptions, type 
 import type { Framework } from './frameworks/framework.ts'
 import { assertMounted } from './frameworks/mount-check.ts'
 import { bodyOf, node } from './frameworks/node.ts'
-import { spelledPath } from './frameworks/spelled-path.ts'
+import { pathBelow } from './frameworks/spelled-path.ts'
 import { isOneLimit, type RateLimitOptions } from './one-line/options.ts'
 import { createOwnFilter, type OwnLimiter, withOwnLimiter } from './one-line/own-limiter.ts'
 
@@ -20,11 +20,12 @@ const koa: Framework<Context, Context> = {
   identity: context => context.req,
   method: context => node.method(context.req),
   headers: context => context.req.headers,
-  // routers cut what they are mounted on from `url`
-  target: context => context.originalUrl,
+  target: context => context.url,
+  base: baseOf,
+  originalTarget: context => context.originalUrl,
   peer: context => context.req.socket.remoteAddress,
   clientCertificate: context => clientCertificateOf(context.req.socket),
-  path: context => spelledPath(context.originalUrl),
+  path: context => pathBelow(baseOf(context), context.url),
   // set by the usual routers
   template: ({ _matchedRoute: template }) => (typeof template === 'string' ? template : undefined),
   // Koa has no router of its own, and the usual ones are not strict
@@ -44,6 +45,11 @@ const koa: Framework<Context, Context> = {
     context.respond = false
   },
   reportError: node.reportError,
+}
+
+/** What koa-mount has cut from the path last; it stays there after the request has left what is mounted. */
+function baseOf({ mountPath }: Context & { readonly mountPath?: unknown }): string {
+  return typeof mountPath === 'string' && mountPath !== '/' ? mountPath : ''
 }
 
 /** Decides every request to a Koa application: `app.use(diana(limiter))`, before anything else. */

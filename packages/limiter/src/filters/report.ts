@@ -3,28 +3,54 @@ import type { Filter } from './filter.ts'
 
 /** What failed on a call, and what became of the call. */
 const failures = {
-  decision: 'Diana failed to decide a call, so it passed without being counted',
+  decision: 'Diana failed to decide a call, so it passed without being counted, unless whenFailed is refuse',
   limiter: 'the limiter of a filter cannot be made, so every call is refused with 503',
   skip: 'skip failed, so the call was decided',
   attributes: 'attributes failed, so the call was decided without them',
   cost: 'cost failed, so the call counted as 1',
+  headers: 'the rate-limit headers of a call could not be written; its verdict stands',
+  peer: 'peer failed, so the call has no address',
   onRefused: 'onRefused failed, so the call was refused with the answer of Diana',
   settlement: 'the cost of a call could not be read, so its estimate stays charged',
 } as const
 
 export type Failure = keyof typeof failures
 
-/** Reports an error to the application, or to the framework's log, with what became of the call; never throws. */
+/**
+ * Reports an error to the application, or to the framework's log, with what became of the call; never throws, also if the application's
+ * function is async.
+ */
 export function report<Request>(
   error: unknown,
   request: Request,
   { options, framework }: Pick<Filter<Request, never>, 'options' | 'framework'>,
   failure: Failure,
 ): void {
+  const failed = (thrown: unknown): void => {
+    warnWhile('DIANA_FAILED', `${failures[failure]}: ${textOf(error)}; and onError failed: ${textOf(thrown)}`, failure)
+  }
   try {
-    if (options.onError) options.onError(error, request)
-    else framework.reportError(request, error, failures[failure])
+    const { onError } = options
+    const reported: unknown = onError
+      ? onError(error, request)
+      : framework.reportError(request, error, failures[failure])
+    if (isThenable(reported)) Promise.resolve(reported).catch(failed)
   } catch (thrown) {
-    warnWhile('DIANA_FAILED', `${failures[failure]}: ${String(error)}; and onError failed: ${String(thrown)}`, failure)
+    failed(thrown)
+  }
+}
+
+/** Whether a value is a promise of any library. */
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return false
+  return typeof (value as { readonly then?: unknown }).then === 'function'
+}
+
+/** Anything can be thrown, also what has no text. */
+function textOf(failure: unknown): string {
+  try {
+    return String(failure)
+  } catch {
+    return 'an error without a text'
   }
 }

@@ -1,6 +1,8 @@
 import { type Call, lazy } from '../call.ts'
+import { valueNow } from '../common/sync-function.ts'
 import type { Filter } from './filter.ts'
-import { pathBehindHost, queryOf } from './frameworks/spelled-path.ts'
+import { pathBehindHost, queryOf, spelledPath } from './frameworks/spelled-path.ts'
+import { report } from './report.ts'
 import { warnOfTrust, warnOfUntrustedProxy } from './trust.ts'
 
 /** The document that was checked last; rules change seldom. */
@@ -40,7 +42,22 @@ export class RequestCall<Request> implements Call {
   }
 
   get otherPath(): string | undefined {
-    return pathBehindHost(this.#filter.framework.target(this.request))
+    const { framework } = this.#filter
+    const path = pathBehindHost(framework.target(this.request))
+    return path === undefined ? undefined : spelledBase(framework.base?.(this.request)) + path
+  }
+
+  get earlierPaths(): readonly string[] | undefined {
+    const { framework } = this.#filter
+    const original = framework.originalTarget?.(this.request)
+    if (original === undefined) return undefined
+    const target = framework.target(this.request)
+    const base = framework.base?.(this.request) ?? ''
+    if (original === target && base === '') return undefined
+    const earlier = spelledPath(original)
+    if (earlier === this.path) return undefined
+    // a base that the call did not arrive with may be out of date
+    return base === '' || earlier.endsWith(this.path) ? [earlier] : [earlier, spelledPath(target)]
   }
 
   get caseInsensitive(): boolean {
@@ -56,7 +73,10 @@ export class RequestCall<Request> implements Call {
   }
 
   get query(): string | undefined {
-    return queryOf(this.#filter.framework.target(this.request))
+    const { framework } = this.#filter
+    const query = queryOf(framework.target(this.request))
+    if (query !== undefined || framework.originalTarget === undefined) return query
+    return queryOf(framework.originalTarget(this.request))
   }
 
   get host(): string | undefined {
@@ -71,24 +91,43 @@ export class RequestCall<Request> implements Call {
   }
 
   get trustedPeer(): boolean {
-    const { trust, framework } = this.#filter
-    return trust.isTrusted?.(framework.peer(this.request)) ?? false
+    const { trust } = this.#filter
+    return trust.isTrusted?.(this.#peer()) ?? false
   }
 
   get ip(): string | undefined {
     if (!this.#knowsIp) {
-      const { trust, framework } = this.#filter
+      const { trust } = this.#filter
       const headers = this.headers
       if (trust.document !== knownDocument) {
         knownDocument = trust.document
         warnOfTrust(knownDocument)
       }
       if (trust.document.trustProxy === 0 && isForwarded(headers)) warnOfUntrustedProxy()
-      this.#ip = trust.addressOf(framework.peer(this.request), headers?.[trust.document.forwardedBy])
+      this.#ip = trust.addressOf(this.#peer(), headers?.[trust.document.forwardedBy])
       this.#knowsIp = true
     }
     return this.#ip
   }
+
+  /** A function of the application that throws must not interrupt the decision: the call then has no address. */
+  #peer(): string | undefined {
+    const { framework } = this.#filter
+    try {
+      const peer: unknown = framework.peer(this.request)
+      if (typeof peer === 'string') return peer
+      // a promise is reported
+      if (peer !== undefined) valueNow(peer, 'peer')
+      return undefined
+    } catch (error) {
+      report(error, this.request, this.#filter, 'peer')
+      return undefined
+    }
+  }
+}
+
+function spelledBase(base = ''): string {
+  return base === '' ? '' : spelledPath(base)
 }
 
 function isForwarded(headers: Call['headers']): boolean {

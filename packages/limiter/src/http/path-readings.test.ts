@@ -3,7 +3,7 @@ import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { normalizeTarget } from './path.ts'
-import { hasReadings, isAmbiguousPath, readingsOf, resourcePath } from './path-readings.ts'
+import { hasReadings, isAmbiguousPath, isTooAmbiguous, readingsOf, resourcePath } from './path-readings.ts'
 
 describe('readingsOf', () => {
   it.each([
@@ -70,4 +70,53 @@ it.each([
   ['/a//../b', expect.anything(), true],
 ])('%s is the resource %s, ambiguous: %s', (path, resource, isAmbiguous) => {
   expect([resourcePath(path), isAmbiguousPath(path)]).toEqual([resource, isAmbiguous])
+})
+
+describe('isTooAmbiguous', () => {
+  it.each([
+    ['a URL in a path', `/img/${encodeURIComponent(`https://a.example/${'b/'.repeat(1000)}c.png`)}`],
+    ['16 KiB of letters', `/${'a'.repeat(16_000)}`],
+    ['16 KiB of segments', '/a'.repeat(8000)],
+    ['16 KiB of escaped slashes', '/a%2F'.repeat(3200)],
+    ['4 KiB of parameters', '/map;lat=50.1;long=20.2'.repeat(180)],
+    ['parameters and escaped slashes', '/a;b=c%2Fd'.repeat(200)],
+    ['all kinds of delimiters in a short path', '/a%3b/%2f\\..//;%5c/../b'],
+  ])('isTooAmbiguous is false for %s', (_kind, path) => {
+    expect(isTooAmbiguous(path)).toBe(false)
+  })
+
+  const delimiters = fc.constantFrom(
+    '/',
+    '%2F',
+    '%5C',
+    '\\',
+    ';',
+    '%3B',
+    '..',
+    '.',
+    'a',
+    '%C3%A9',
+    'é',
+    'aaaa'.repeat(50),
+  )
+  const long = fc
+    .tuple(fc.array(delimiters, { minLength: 1, maxLength: 12 }), fc.integer({ min: 1, max: 15_000 }), fc.boolean())
+    .map(([pieces, length, isAtEnd]) => {
+      const piece = `/${pieces.join('')}`
+      return isAtEnd
+        ? `/${'a'.repeat(length)}${piece}`.slice(0, 16_000)
+        : piece.repeat(Math.ceil(length / piece.length)).slice(0, 16_000)
+    })
+
+  it('isTooAmbiguous leaves nothing that takes long to read: at most 1,024 KiB of readings for any path of 16 KB', () => {
+    fc.assert(
+      fc.property(long, path => {
+        if (isTooAmbiguous(path)) return
+        let size = 0
+        for (const reading of readingsOf(path)) size += reading.length
+        expect(size).toBeLessThan(1_048_576)
+      }),
+      { numRuns: randomRuns(300) },
+    )
+  })
 })

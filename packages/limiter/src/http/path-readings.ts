@@ -36,6 +36,54 @@ function hasDelimiters(path: string): boolean {
   return false
 }
 
+/** How many delimiters may be read in how many ways, about a millisecond: only an attacker sends a path of more. */
+const MOST_WORK = 16_384
+/** More than a path can have of a byte each. */
+const MOST_READINGS = 216
+/** Any path may be read in so many ways, however long it is. */
+const FEW_READINGS = 6
+/** Other characters cost less than a delimiter does. */
+const CHARACTERS_LIKE_ONE = 32
+
+/** Whether it would cost too much to read a path in every way: it is long, and has delimiters of several kinds. */
+export function isTooAmbiguous(path: string): boolean {
+  return path.length * MOST_READINGS > MOST_WORK && workFor(path) > MOST_WORK
+}
+
+/** The delimiters of a path, by how many readings their kinds make at most; 0 if those are few. */
+function workFor(path: string): number {
+  const counts = {
+    slash: 0,
+    backslash: 0,
+    slashEscape: 0,
+    backslashEscape: 0,
+    semicolon: 0,
+    semicolonEscape: 0,
+    dot: 0,
+  }
+  for (let at = 0; at < path.length; at++) {
+    const code = path.charCodeAt(at)
+    if (code === SLASH) counts.slash++
+    else if (code === 0x5c) counts.backslash++
+    else if (code === 0x3b) counts.semicolon++
+    else if (code === DOT) counts.dot++
+    else if (code === 0x25) {
+      const first = path.charCodeAt(at + 1)
+      if (!isEncodedDelimiter(first, path.charCodeAt(at + 2) | 0x20)) continue
+      if (first === 0x32) counts.slashEscape++
+      else if (first === 0x35) counts.backslashEscape++
+      else counts.semicolonEscape++
+    }
+  }
+  const { slash, backslash, slashEscape, backslashEscape, semicolon, semicolonEscape, dot } = counts
+  const bySemicolon = semicolonEscape > 0 ? 6 : semicolon > 0 ? 3 : 1
+  const bySlash = (backslash > 0 ? 3 : 1) * (slashEscape > 0 ? 2 : 1) * (backslash + backslashEscape > 0 ? 2 : 1)
+  const readings = bySemicolon * bySlash * (dot > 0 ? 3 : 1)
+  if (readings <= FEW_READINGS) return 0
+  const delimiters = slash + backslash + slashEscape + backslashEscape + semicolon + semicolonEscape
+  return (delimiters + path.length / CHARACTERS_LIKE_ONE) * readings
+}
+
 /**
  * Every path that a common server may take a path for. Servers differ in whether `%2F` and `%5C` are slashes, whether what
  * follows `;` or `%3B` is dropped, up to the next slash or to the end, before or after that, whether dots are followed, and
@@ -74,6 +122,7 @@ export function resourcePath(path: string): string {
 /** Whether servers take a path to different resources, by that measure. */
 export function isAmbiguousPath(path: string): boolean {
   if (!hasReadings(path)) return false
+  if (isTooAmbiguous(path)) return true
   const places = new Set<string>()
   for (const form of formsOf(path)) follow(form, places)
   const resource = resourcePath(path)
@@ -102,8 +151,13 @@ function withoutParameters(path: string): string {
 }
 
 function follow(path: string, places: Set<string>): void {
+  const hasEmpty = path.includes('//')
+  if (!hasEmpty && !path.includes('/.')) {
+    places.add(path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path)
+    return
+  }
   places.add(followMerged(path))
-  if (path.includes('//')) places.add(followEmpty(path))
+  if (hasEmpty) places.add(followEmpty(path))
 }
 
 /** Follows dots as file servers do, which take `//` for `/` first. */

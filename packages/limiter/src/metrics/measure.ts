@@ -47,6 +47,17 @@ export const measures: readonly Measure[] = [
     ],
   },
   {
+    name: 'diana_unjudged_calls_total',
+    otelName: 'diana.rate_limiting.unjudged_calls',
+    unit: '{call}',
+    kind: 'counter',
+    help: 'Calls that Diana failed to judge, by what became of them: allow (they passed uncounted), deny (whenFailed: refuse).',
+    read: ({ unjudged }) => [
+      { labels: { decision: 'allow' }, value: unjudged?.passed ?? 0 },
+      { labels: { decision: 'deny' }, value: unjudged?.refused ?? 0 },
+    ],
+  },
+  {
     name: 'diana_requests_total',
     otelName: 'diana.rate_limiting.requests',
     unit: '{call}',

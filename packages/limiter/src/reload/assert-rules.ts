@@ -2,8 +2,8 @@ import type { Algorithm } from '../algorithms/algorithm.ts'
 import { formatDuration } from '../common/duration.ts'
 import type { Dimension } from '../dimensions/dimension.ts'
 import { type CompiledRule, compileDocument } from '../rules/compile.ts'
+import { formatLimit } from '../rules/limit-text.ts'
 import type { RuleDocument } from '../rules/rule.ts'
-import { formatLimit } from '../rules/schema/limit.ts'
 
 /**
  * Throws what a limiter throws at its start for a document that was read well but cannot be used, such as a short JWT key.

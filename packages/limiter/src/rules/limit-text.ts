@@ -84,3 +84,8 @@ function guessRate(text: string): string | undefined {
   const guess = `${Math.round(count * (scale ?? 1))}/${formatDuration(periodMs).replace(/^1(?=\D)/, '')}`
   return guess !== text && parseRate(guess) ? guess : undefined
 }
+
+/** A limit as rules write it: 100/s, 1000/month, 50. */
+export function formatLimit({ count, periodMs, unit }: Limit): string {
+  return periodMs === 0 ? String(count) : `${count}/${unit ?? formatDuration(periodMs).replace(/^1(?=[a-z])/, '')}`
+}

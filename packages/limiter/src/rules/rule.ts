@@ -163,6 +163,8 @@ export interface RuleDocument {
   readonly overload?: OverloadSettings | undefined
   /** The plugins that the rules use; left out if there are none. */
   readonly plugins?: readonly string[] | undefined
+  /** What becomes of a call that Diana fails to judge; left out, it passes. */
+  readonly whenFailed?: 'pass' | 'refuse' | undefined
   readonly rules: readonly Rule[]
   /** The sections of the file for other programs, by name. */
   readonly sections?: Readonly<Record<string, unknown>> | undefined

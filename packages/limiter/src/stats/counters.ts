@@ -6,13 +6,15 @@ import { Tally } from './tally.ts'
 /** What is counted over all rules, and the observers; it is kept when the rules change. */
 export interface Counters {
   readonly total: Tally
+  /** Calls that could not be judged, by what became of them. */
+  readonly unjudged: { passed: number; refused: number }
   observers: readonly Observer[]
   /** Whether it is recorded how full the keys of rules are. */
   tracksLoads: boolean
 }
 
 export function createCounters(): Counters {
-  return { total: new Tally(), observers: [], tracksLoads: false }
+  return { total: new Tally(), unjudged: { passed: 0, refused: 0 }, observers: [], tracksLoads: false }
 }
 
 /** Counts a call that was refused: for the rule that takes longest to let it pass. */

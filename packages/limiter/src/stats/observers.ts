@@ -33,6 +33,7 @@ export class Observers {
     const store = shared.fleetStats
     return {
       total: this.#counters.total.read(),
+      unjudged: { ...this.#counters.unjudged },
       rules: rules.map(state => {
         const { rule, waiting, tally, counter } = state
         const leased = counter && shared.leasedOf(counter)

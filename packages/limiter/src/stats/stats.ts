@@ -22,10 +22,17 @@ export interface RuleStats extends Counts {
   readonly amounts?: Amounts | undefined
 }
 
+export interface Unjudged {
+  readonly passed: number
+  readonly refused: number
+}
+
 /** All that was counted since the start, as plain values that another process can be sent. */
 export interface Stats {
   /** Every call once, however many rules it met. */
   readonly total: Counts
+  /** Calls that Diana failed to judge, by what became of them; they are in no other count. */
+  readonly unjudged?: Unjudged | undefined
   readonly rules: readonly RuleStats[]
   /** One call in so many is timed, by where its rules are counted. */
   readonly durations: Readonly<Record<'memory' | 'redis', DurationStats>>
@@ -47,6 +54,10 @@ export function mergeStats(all: readonly Stats[]): Stats {
   const overload = mergeOverloads(all.flatMap(one => one.overload ?? []))
   return {
     total: all.reduce<Counts>((sum, { total }) => add(total, sum), noCounts),
+    unjudged: {
+      passed: all.reduce((sum, { unjudged }) => sum + (unjudged?.passed ?? 0), 0),
+      refused: all.reduce((sum, { unjudged }) => sum + (unjudged?.refused ?? 0), 0),
+    },
     rules: [...rules.values()].map(rule => {
       const estimate = mergeEstimates(estimates.get(rule.id) ?? [])
       return estimate ? { ...rule, estimate } : rule

@@ -34,7 +34,10 @@ const sentences: Readonly<Record<Reason, (rule: string) => string>> = {
   'queue-full': rule => `Too many calls wait for rule "${rule}"`,
   timeout: rule => `No place became free in time for rule "${rule}"`,
   denied: () => 'This caller is denied',
-  ambiguous: rule => `This call can be read in several ways, which rule "${rule}" would count apart`,
+  ambiguous: rule =>
+    rule === ''
+      ? 'The path of this call can be read in too many ways'
+      : `This call can be read in several ways, which rule "${rule}" would count apart`,
   overload: rule => (rule === '' ? 'This server is overloaded' : `The service behind rule "${rule}" is overloaded`),
   blocked: rule => `Blocked for a time by rule "${rule}"`,
 }

@@ -14,6 +14,7 @@ export const fastifyFramework: Framework<FastifyRequest, FastifyReply> = {
   method: request => request.method,
   headers: request => request.headers,
   target: request => request.url,
+  originalTarget: request => request.originalUrl,
   peer: request => request.socket.remoteAddress,
   clientCertificate: request => clientCertificateOf(request.socket),
   path: request => {

@@ -55,6 +55,7 @@ export const fetchFramework: Framework<Request, Exchange> = {
   headers: request => serverOf(request).incoming?.headers ?? headersOf(request),
   // the URL as the handler sees it, without dots; the target of Node's request may have some
   target: request => request.url,
+  originalTarget: request => serverOf(request).incoming?.url ?? request.url,
   peer: request => peerOf(request, serverOf(request)),
   clientCertificate: request => clientCertificateOf(serverOf(request).incoming?.socket),
   path: request => spelledPath(request.url),

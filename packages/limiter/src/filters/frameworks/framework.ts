@@ -17,13 +17,17 @@ export interface Framework<Request, Reply> {
   identity(request: Request): object
   method(request: Request): string
   headers(request: Request): Call['headers']
-  /** The raw target, in any form of HTTP. */
+  /** The raw target as the router behind the filter gets it, in any form of HTTP. */
   target(request: Request): string
+  /** The path that routers have cut from the target, since they are mounted on it; left out, none is. */
+  base?(request: Request): string
+  /** The raw target as it arrived, if a middleware before the filter may have rewritten it; left out, none can. */
+  originalTarget?(request: Request): string
   /** The address at the other end of the connection. */
   peer(request: Request): string | undefined
   /** The verified client certificate of the connection; left out if connections have none. */
   clientCertificate?(request: Request): Call['clientCertificate']
-  /** The path in the one spelling that the framework's router would take it for. */
+  /** The whole path in the one spelling that the framework's router would take it for. */
   path(request: Request): string
   /** The template of the route that serves the request, if it is known already. */
   template(request: Request): string | undefined

@@ -13,6 +13,11 @@ export function spelledPath(target: string): string {
   return spelledFrom(target, target.charCodeAt(0) === slash ? 0 : originOf(target).end)
 }
 
+/** The whole path of a target from which routers have cut the path that they are mounted on. */
+export function pathBelow(base: string, target: string): string {
+  return base === '' ? spelledPath(target) : spelledPath(base) + spelledPath(target)
+}
+
 /**
  * The path behind a host that is none, such as `b%2Fc` in `http://b%2Fc/d`: Node's `url.parse`, and so Express, takes `/%2Fc/d`
  * for the path where others see `/d`, and in `javascript://b/c`, which has no host to it, `//b/c`. Undefined for all other targets.

@@ -31,7 +31,10 @@ export type RateLimitOptions<Request> = AlgorithmChoice & LimitOptions<Request>
 interface LimitOptions<Request>
   extends Omit<CommonRuleOptions, 'id' | 'enabled' | 'by' | 'limit' | 'cost'>,
     Omit<FilterOptions<Request>, 'cost'>,
-    Pick<LimiterOptions, 'identify' | 'trustProxy' | 'forwardedBy' | 'ipv6Prefix' | 'jwt' | 'clock' | 'maxKeys'> {
+    Pick<
+      LimiterOptions,
+      'identify' | 'trustProxy' | 'forwardedBy' | 'ipv6Prefix' | 'jwt' | 'whenFailed' | 'clock' | 'maxKeys'
+    > {
   /** How many calls in which time: `100/m`; of several, all must hold. */
   readonly limit: NonNullable<CommonRuleOptions['limit']>
   /** The name of the limit in headers, logs and Redis; default `rate-limit`. */
@@ -59,7 +62,16 @@ export interface SortedOptions<Request> {
 export const DEFAULT_ID = 'rate-limit'
 
 const filterWords = ['attributes', 'resource', 'caseSensitive', 'skip', 'onRefused', 'onError', 'peer'] as const
-const limiterWords = ['identify', 'trustProxy', 'forwardedBy', 'ipv6Prefix', 'jwt', 'clock', 'maxKeys'] as const
+const limiterWords = [
+  'identify',
+  'trustProxy',
+  'forwardedBy',
+  'ipv6Prefix',
+  'jwt',
+  'whenFailed',
+  'clock',
+  'maxKeys',
+] as const
 const ruleWords: readonly string[] = [
   ...'id limit by match algorithm count whenFull queue whenStoreDown lease missing cost countWhen resetWhen block'.split(
     ' ',

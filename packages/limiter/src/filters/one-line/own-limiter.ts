@@ -12,7 +12,7 @@ import { DEFAULT_ID, fault, type RateLimitOptions, sortOptions } from './options
 export interface OwnLimiter {
   /** The limiter behind it; a process that counts in Redis has it before it is connected. */
   readonly limiter: Promise<Limiter>
-  /** Ends its connection and timers; the filter then lets all requests pass. A process can end without it unless it counts in Redis. */
+  /** Ends its connection and timers; the filter then lets all requests pass, unless `whenFailed` is `refuse`. A process can end without it unless it counts in Redis. */
   close(): Promise<void>
 }
 

@@ -21,9 +21,34 @@ describe('paths', () => {
     ['/Api/Login', '/api/LOGIN', true],
     ['/v*-BETA/x', '/V1-beta/x', true],
     ['/订单', '/%e8%ae%a2%e5%8d%95', true],
+    ['/café', '/CAF%C3%89', true],
+    ['/CAF%C3%89', '/café', true],
+    ['/key', '/%E2%84%AAey', true],
+    ['/a%5Cb', '/A\\b', true],
     ['/a', '/b', false],
   ])('the rule path %s matches %s: %s', (pattern, path, met) => {
     expect(meets({ path: [pattern] }, { path, caseInsensitive: true })).toBe(met)
+  })
+
+  it('a rule path matches its letters however rule and call escape them', () => {
+    const word = fc
+      .string({ minLength: 1, maxLength: 8, unit: fc.constantFrom(...'aé ß|!订€😀+,~') })
+      .filter(text => text.trim() === text)
+    const inBytes = (text: string): string => Buffer.from(text).toString('latin1')
+    const escaped = (text: string): string => encodeURIComponent(text)
+    const spelling = fc.constantFrom(escaped, (text: string) => escaped(text).toLowerCase(), encodeURI)
+    fc.assert(
+      fc.property(word, spelling, fc.constantFrom(escaped, inBytes, encodeURI, String), (letters, ofRule, ofCall) => {
+        expect(meets({ path: [`/x/${ofRule(letters)}`] }, { path: `/x/${ofCall(letters)}` })).toBe(true)
+        expect(meets({ path: [`/x/${ofRule(letters)}`] }, { path: `/x/${ofCall(letters)}z` })).toBe(false)
+      }),
+      { numRuns: randomRuns(300) },
+    )
+  })
+
+  it('rules about each path that a call had before it was rewritten match', () => {
+    const rules = [{ path: ['/x'] }, { path: ['/v1/x'] }, { path: ['/api/x'] }, { path: ['/y'] }]
+    expect(positions(rules, at({ path: '/x', earlierPaths: ['/v1/x', '/%61pi/x'] }))).toEqual([0, 1, 2])
   })
 
   it('rule paths that differ only by case both match without case sensitivity, and one of them with it', () => {

@@ -1,6 +1,7 @@
 import type { Call } from '../../call.ts'
 import { normalizeTarget } from '../../http/path.ts'
-import { hasReadings, readingsOf } from '../../http/path-readings.ts'
+import { lettersOf, lettersOfBytes } from '../../http/path-letters.ts'
+import { hasReadings, isTooAmbiguous, readingsOf } from '../../http/path-readings.ts'
 import { getOrAdd } from '../get-or-add.ts'
 import type { Match } from '../rule.ts'
 import { conditionsOf } from './condition.ts'
@@ -12,7 +13,10 @@ export interface Matchable {
   readonly match: Match
 }
 
-/** Puts the rules that match a call into `found`, in the order of the document, and returns how many there are. */
+/** What a search returns for a path that can be read in too many ways. */
+export const TOO_AMBIGUOUS: number = -1
+
+/** Puts the rules that match a call into `found`, in the order of the document, and returns how many there are, or TOO_AMBIGUOUS. */
 export type Matcher<R> = (call: Call, found: R[]) => number
 
 const MAX_INDEXED_VALUES = 300_000
@@ -41,20 +45,40 @@ export function compileMatch<R extends Matchable>(rules: readonly R[]): Matcher<
     search.begin(call)
     everywhere.collect(search)
     if (byPattern.size > 0) {
-      const { path, otherPath, caseInsensitive = false } = call
-      if (caseInsensitive) anyCaseTree ??= treeOf(inLowerCase(byPattern), { values: MAX_INDEXED_VALUES })
+      const { path, otherPath, earlierPaths, caseInsensitive = false } = call
+      if (caseInsensitive) anyCaseTree ??= treeOf(foldPatterns(byPattern), { values: MAX_INDEXED_VALUES })
+      const fold = caseInsensitive ? inLowerCase : asItIs
       const paths = caseInsensitive ? anyCaseTree! : tree
-      collect(paths, caseInsensitive ? path.toLowerCase() : path, search)
-      if (otherPath !== undefined) collect(paths, caseInsensitive ? otherPath.toLowerCase() : otherPath, search)
+      let isReadable = collect(paths, path, fold, search)
+      if (otherPath !== undefined) isReadable &&= collect(paths, otherPath, fold, search)
+      if (earlierPaths !== undefined) {
+        for (const earlier of earlierPaths) isReadable &&= collect(paths, earlier, fold, search)
+      }
+      if (!isReadable) return TOO_AMBIGUOUS
     }
     return search.end(rules, found)
   }
 }
 
-/** A path as written, as most routers read it, and every other way in which a server may read it. */
-function collect(paths: PathTree, path: string, search: Search): void {
-  paths.collect(path, search)
-  if (hasReadings(path)) for (const reading of readingsOf(path)) paths.collect(reading, search)
+/** A path as written, as most routers read it, and every other way in which a server may read it; false if those are too many. */
+function collect(paths: PathTree, path: string, fold: (path: string) => string, search: Search): boolean {
+  // letters first: to routers that ignore case, `%C3%89` is `%C3%A9`
+  const letters = lettersOf(path)
+  paths.collect(fold(letters), search)
+  if (hasReadings(letters)) {
+    if (isTooAmbiguous(letters)) return false
+    for (const reading of readingsOf(letters)) if (reading !== letters) paths.collect(fold(reading), search)
+  }
+  const sent = lettersOfBytes(path)
+  return sent === undefined || collect(paths, sent, fold, search)
+}
+
+function inLowerCase(path: string): string {
+  return path.toLowerCase()
+}
+
+function asItIs(path: string): string {
+  return path
 }
 
 function copyInto<R>(found: R[], rules: readonly R[]): number {
@@ -68,30 +92,19 @@ function treeOf(byPattern: ReadonlyMap<string, Candidate[]>, budget: Budget): Pa
   return tree
 }
 
-function inLowerCase(byPattern: ReadonlyMap<string, Candidate[]>): Map<string, Candidate[]> {
+function foldPatterns(byPattern: ReadonlyMap<string, Candidate[]>): Map<string, Candidate[]> {
   const lower = new Map<string, Candidate[]>()
   for (const [pattern, candidates] of byPattern) getOrAdd(lower, pattern.toLowerCase(), () => []).push(...candidates)
   return lower
 }
 
-/**
- * A pattern as written, and as its letters arrive in a URL: people write `/订单`, requests carry `/%E8%AE%A2%E5%8D%95`. Filters read
- * escapes of printable characters, so `/a%7Cb` is also `/a|b`.
- */
+/** A pattern as written, and as its dots and backslashes lead in a URL. */
 function spellings(pattern: string): string[] {
   const written = canonicalPattern(pattern)
-  if (pattern.includes('?') || pattern.includes('#')) return [written]
+  if (pattern.includes('?') || pattern.includes('#')) return [lettersOf(written)]
   const sent = normalizeTarget(`/${encodeLetters(written)}`)
   const forms = sent === undefined ? [written] : [written, canonicalPattern(sent.path)]
-  return [...new Set([...forms, ...forms.map(readEscapes)])]
-}
-
-/** Printable characters, but for those that mean something in a path or a pattern. */
-function readEscapes(pattern: string): string {
-  return pattern.replaceAll(/%[2-7][\da-f]/gi, written => {
-    const character = String.fromCharCode(Number.parseInt(written.slice(1), 16))
-    return /[\s%/\\?#;*\x7f]/.test(character) ? written : character
-  })
+  return [...new Set(forms.map(lettersOf))]
 }
 
 function encodeLetters(text: string): string {

@@ -39,6 +39,8 @@ export interface DocumentOptions {
   readonly trustProxy?: number | OneOrList<string> | undefined
   readonly forwardedBy?: ForwardedBy | undefined
   readonly ipv6Prefix?: 48 | 56 | 64 | 128 | undefined
+  /** What becomes of a call that Diana fails to judge; default `pass`. */
+  readonly whenFailed?: 'pass' | 'refuse' | undefined
   readonly jwt?:
     | {
         readonly key?: OneOrList<string> | undefined

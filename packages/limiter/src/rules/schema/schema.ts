@@ -47,6 +47,7 @@ export interface DocumentInput {
   readonly priority?: readonly PriorityEntry[] | undefined
   readonly overload?: OverloadSettings | undefined
   readonly plugins: readonly string[]
+  readonly whenFailed?: 'pass' | 'refuse' | undefined
   readonly rules: readonly unknown[]
 }
 
@@ -152,6 +153,12 @@ export function documentSchema(
     overload: overloadSchema(vocabulary, identified)
       .optional()
       .describe('Refuses calls when this process itself has too much to do.'),
+    whenFailed: z
+      .enum(['pass', 'refuse'])
+      .optional()
+      .describe(
+        'What becomes of a call that an error keeps Diana from judging: it passes uncounted (the default), or gets a 503.',
+      ),
     plugins: z
       .array(z.string().min(1).max(1024))
       .max(100)
