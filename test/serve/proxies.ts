@@ -17,8 +17,8 @@ export interface Parts {
   readonly spoe: string
 }
 
-/** What callers get while Diana does not answer. */
-export type Failing = 'open' | 'closed'
+/** What callers get while Diana does not answer; `shipped`: as the file in `deploy/` says. */
+export type Failing = 'open' | 'closed' | 'shipped'
 
 /** A proxy with the configuration in `deploy/`, which differs from it in ports only. */
 export interface Proxy {
@@ -41,7 +41,7 @@ export const proxies: readonly Proxy[] = [
         name => `${name}_temp_path ${folder}/${name};`,
       )
       const { text, port } = await withPorts(parts, readFileSync(join(deploy, 'nginx/diana.conf'), 'utf8'))
-      const conf = failing === 'open' ? text : without(text, /^.*backup;\n/m)
+      const conf = failing === 'closed' ? without(text, /^.*backup;\n/m) : text
       writeFileSync(
         join(folder, 'nginx.conf'),
         `daemon off; pid ${folder}/pid; error_log ${folder}/error.log; worker_processes 1;
@@ -58,9 +58,8 @@ ${conf} }`,
     closedStatus: 502,
     async start(rig, parts, failing) {
       const file = join(rig.folder(), 'Caddyfile')
-      const { text, port, openPort } = await withPorts(parts, readFileSync(join(deploy, 'caddy/Caddyfile'), 'utf8'))
-      const closed = (): string => without(text, new RegExp(` 127\\.0\\.0\\.1:${openPort}(?= \\{\\n\\t\\tlb_policy)`))
-      writeFileSync(file, failing === 'open' ? text : closed())
+      const { text, port } = await withPorts(parts, readFileSync(join(deploy, 'caddy/Caddyfile'), 'utf8'))
+      writeFileSync(file, failing === 'closed' ? without(text, /\n\thandle_errors \{\n.*?\n\t\}\n/s) : text)
       startProgram(rig, 'caddy', ['run', '--adapter', 'caddyfile', '--config', file])
       return await untilItAnswers(port)
     },
@@ -73,7 +72,7 @@ ${conf} }`,
       const { text, port } = await withPorts(parts, readFileSync(join(deploy, 'haproxy/haproxy.cfg'), 'utf8'))
       const agent = join(folder, 'diana-spoe.conf')
       writeFileSync(agent, readFileSync(join(deploy, 'haproxy/diana-spoe.conf')))
-      const conf = failing === 'closed' ? text : without(text, /^.*if \{ var\(txn\.diana\.error\) -m found \}\n/m)
+      const conf = failing !== 'open' ? text : without(text, /^.*if \{ var\(txn\.diana\.error\) -m found \}\n/m)
       writeFileSync(join(folder, 'haproxy.cfg'), conf.replace('config diana-spoe.conf', `config ${agent}`))
       startProgram(rig, 'haproxy', ['-db', '-f', join(folder, 'haproxy.cfg')])
       return await untilItAnswers(port)
@@ -84,13 +83,13 @@ ${conf} }`,
 async function withPorts(
   { service, http, spoe }: Parts,
   text: string,
-): Promise<{ readonly text: string; readonly port: number; readonly openPort: number }> {
+): Promise<{ readonly text: string; readonly port: number }> {
   const [port, openPort] = [await freePort(), await freePort()]
   const ports: Readonly<Record<string, string>> = {
-    ...{ '127.0.0.1:8080': `127.0.0.1:${port}`, '127.0.0.1:8089': `127.0.0.1:${openPort}` },
+    ...{ '127.0.0.1:8080': `127.0.0.1:${port}`, ':8080': `:${port}`, '127.0.0.1:8089': `127.0.0.1:${openPort}` },
     ...{ '127.0.0.1:3000': service, '127.0.0.1:8082': http, '127.0.0.1:8084': spoe },
   }
-  return { text: text.replaceAll(/127\.0\.0\.1:\d+/g, found => ports[found] ?? found), port, openPort }
+  return { text: text.replaceAll(/(127\.0\.0\.1)?:\d+/g, found => ports[found] ?? found), port }
 }
 
 /** The text without what says how to fail; throws if it is not there, so that no test passes by not finding it. */

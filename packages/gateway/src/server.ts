@@ -29,6 +29,8 @@ export interface GatewayServerParts {
   readonly isProxyByAddress: (address: string) => boolean
   /** Whether more calls should be sent here. */
   readonly isReady: () => boolean
+  /** Whether calls of HTTP/1.1 may come without a Host, too. */
+  readonly mayLackHost?: boolean | undefined
   readonly telemetry: Telemetry
   /** Called for connections that could not be accepted. */
   readonly onError: (error: Error) => void
@@ -54,7 +56,7 @@ export class GatewayServer {
   readonly #telemetry: Telemetry
 
   constructor(listener: RequestListener, parts: GatewayServerParts) {
-    const { settings, tls, isProxy, isReady, onError, telemetry } = parts
+    const { settings, tls, isProxy, isReady, onError, telemetry, mayLackHost = false } = parts
     const { limits } = settings()
     this.#telemetry = telemetry
     this.#proxyHeaders = new ProxyHeaders({
@@ -78,7 +80,11 @@ export class GatewayServer {
     })
     const refuseHostless = telemetry.recording(refuseWithoutHost)
     const listenerFor = (request: IncomingMessage): RequestListener =>
-      asksForHealth(request, settings().healthPath) ? tellHealth : lacksHost(request) ? refuseHostless : paced
+      asksForHealth(request, settings().healthPath)
+        ? tellHealth
+        : !mayLackHost && lacksHost(request)
+          ? refuseHostless
+          : paced
     const serve: RequestListener = (request, response) => {
       // after the last answer, bytes are read only to be dropped
       if (request.socket.writableEnded) return

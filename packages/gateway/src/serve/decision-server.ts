@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { DianaError, type Limiter } from 'diana-limiter'
 import { documentOf, type SectionFollower } from 'diana-limiter/gateway'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
+import { answerUnreadable } from '../connections/answer-unreadable.ts'
 import { Closing } from '../lifecycle/closing.ts'
 import { askForBody } from '../proxy/answers/body.ts'
 import { GatewayServer } from '../server.ts'
@@ -17,6 +18,7 @@ import { createGrpcServer } from './grpc-services.ts'
 import { checkListener } from './http/check-listener.ts'
 import { dialectOf } from './http/dialects.ts'
 import { addJsonApi } from './http/json-api.ts'
+import { unreadableQuestion } from './http/unreadable-question.ts'
 import { httpSettingsOf, parseServeSettings, type ServeSettings } from './serve-settings.ts'
 import { SpoeServer } from './spoe/spoe-server.ts'
 
@@ -83,12 +85,15 @@ export async function openDecisionServer(options: DecisionServerOptions): Promis
         ...{ settings: () => httpSettings, tls: httpTls, isProxy, telemetry },
         onError: error => app?.log.error({ err: error }, 'a connection could not be accepted'),
         isProxyByAddress: isProxy,
+        // proxies ask about calls of HTTP/1.0 as well
+        mayLackHost: true,
         isReady: () => !closing.hasBegun && isReady(),
       })
       return gatewayServer.server
     },
     clientErrorHandler: (error, socket) => {
-      if (!gatewayServer?.takeHttp2(error, socket)) socket.destroy()
+      if (gatewayServer?.takeHttp2(error, socket)) return
+      answerUnreadable(error, socket, telemetry, unreadableQuestion(error, socket))
     },
   })
   const closing: Closing = new Closing({
@@ -124,7 +129,12 @@ export async function openDecisionServer(options: DecisionServerOptions): Promis
 }
 
 /** What a running decision server cannot change. */
-const atTheStart = ['listen', 'grpc', 'spoe', 'tls', 'admin', 'connections', 'accessLog', 'healthPath'] as const
+const atTheStart = [
+  ...(['listen', 'grpc', 'spoe', 'tls', 'admin', 'connections', 'accessLog', 'healthPath'] as const).map(
+    word => [word, word] as const,
+  ),
+  ['headersBytes', 'headers'],
+] as const
 
 /** The settings in force; those of the ports stay as they were at the start. */
 export class LiveServeSettings {
@@ -136,8 +146,8 @@ export class LiveServeSettings {
 
   readonly follow: SectionFollower = value => {
     const settings = (value as ServeSettings | undefined) ?? parseServeSettings({})
-    for (const word of atTheStart) {
-      if (this.#settings === undefined || isDeepStrictEqual(this.#settings[word], settings[word])) continue
+    for (const [name, word] of atTheStart) {
+      if (this.#settings === undefined || isDeepStrictEqual(this.#settings[name], settings[name])) continue
       const remedy = 'leave it as it was, or start Diana again'
       throw new DianaError('BAD_RULES', `serve.${word} is read at the start only: ${remedy}`)
     }
