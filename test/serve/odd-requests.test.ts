@@ -10,6 +10,9 @@ import { type ServeProgram, startServe } from './serve-rig.ts'
 const seed = process.env.DIANA_ODD_SEED ?? 1
 const count = Number(process.env.DIANA_ODD_REQUESTS ?? randomRuns(200))
 
+/** More patience than any proxy has. */
+const waiting = { by: 'resource', algorithm: 'token-bucket', burst: 1, whenFull: 'wait', queue: { timeout: '2h' } }
+
 const rig = new GatewayRig()
 const ports = new Map<string, number>()
 const servedPaths: string[] = []
@@ -26,6 +29,8 @@ beforeAll(async () => {
     trustProxy: 1,
     rules: [
       { id: 'none', match: { path: '/full/**' }, limit: '0/h' },
+      { ...waiting, id: 'late', match: { path: '/late/*' }, limit: '1/h' },
+      { ...waiting, id: 'soon', match: { path: '/soon/*' }, limit: '1/400ms' },
       { id: 'other', match: { path: '/room' }, by: 'ip', limit: '1000000/h' },
     ],
     serve: { spoe: { port: 0 } },
@@ -59,5 +64,13 @@ describe.each(proxies)('$name', ({ name }) => {
     if (process.env.DIANA_ODD_REQUESTS) console.info(name, count, Object.fromEntries(statuses))
     expect(failures).toEqual([])
     expect(diana.child.exitCode).toBeNull()
+  })
+
+  it(`behind ${name}, a call that a rule makes wait for longer than the proxy does is refused`, async () => {
+    const call = (path: string): Promise<number> =>
+      callRaw({ port: ports.get(name)!, bytes: plain(`/${path}/${name}`), from: '127.0.0.8', waitMs: 5000 })
+    expect([await call('late'), await call('late'), await call('late')]).toEqual([200, 429, 429])
+    // over SPOE, calls may wait for 15 ms only
+    if (name !== 'HAProxy') expect([await call('soon'), await call('soon')]).toEqual([200, 200])
   })
 })

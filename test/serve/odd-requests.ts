@@ -1,4 +1,4 @@
-import { createRandom } from '../fuzz/random.mjs'
+import { createRandom, type Random } from '../fuzz/random.mjs'
 
 /** A request as bytes, which a caller of a proxy may send. */
 export interface OddRequest {
@@ -23,8 +23,6 @@ interface Oddity {
   readonly body?: string
   readonly leaves?: boolean
 }
-
-export type Random = ReturnType<typeof createRandom>
 
 const controls = [...Array(0x20).keys(), 0x7f].filter(code => code !== 0x0a).map(code => String.fromCharCode(code))
 const repeat = (count: number, line: (index: number) => string): string[] =>

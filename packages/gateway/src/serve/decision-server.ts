@@ -134,6 +134,7 @@ const atTheStart = [
     word => [word, word] as const,
   ),
   ['headersBytes', 'headers'],
+  ['maxWaitMs', 'maxWait'],
 ] as const
 
 /** The settings in force; those of the ports stay as they were at the start. */

@@ -25,13 +25,10 @@ export function createGrpcServer(parts: GrpcServicesParts): GrpcServer {
   const { limiter, peers, tls, settings, isReady, onRefused } = parts
   // counts of limits that descriptors bring along live where those of the rules do
   const isShared = limiter.rules.some(({ count }) => count === 'distributed')
+  const deadlineMs = (): number => settings().deadlineMs
   const deciding = [
-    rateLimitService({
-      limiter,
-      overrides: new Overrides(limiter, isShared),
-      deadlineMs: () => settings().deadlineMs,
-    }),
-    authorizationService({ limiter, peers }),
+    rateLimitService({ limiter, overrides: new Overrides(limiter, isShared), deadlineMs }),
+    authorizationService({ limiter, peers, deadlineMs }),
   ]
   const names = deciding.map(({ path }) => path.split('/')[1]!)
   return new GrpcServer({
