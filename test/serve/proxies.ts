@@ -23,8 +23,10 @@ export type Failing = 'open' | 'closed' | 'shipped'
 /** A proxy with the configuration in `deploy/`, which differs from it in ports only. */
 export interface Proxy {
   readonly name: string
-  /** The status of a request while Diana does not answer, if the configuration fails closed. */
+  /** The status of a request while nothing listens at Diana's port, if the configuration fails closed. */
   readonly closedStatus: number
+  /** The status of a request whose answer is late: by the shipped file, and by that which fails open. */
+  readonly lateStatus: { readonly shipped: number; readonly open: number }
   /** Starts it; returns its address. */
   start(rig: GatewayRig, parts: Parts, failing: Failing): Promise<string>
 }
@@ -33,6 +35,7 @@ export const proxies: readonly Proxy[] = [
   {
     name: 'nginx',
     closedStatus: 500,
+    lateStatus: { shipped: 500, open: 500 },
     async start(rig, parts, failing) {
       const folder = rig.folder()
       // started by root, nginx works as another user
@@ -56,6 +59,7 @@ ${conf} }`,
   {
     name: 'Caddy',
     closedStatus: 502,
+    lateStatus: { shipped: 504, open: 504 },
     async start(rig, parts, failing) {
       const file = join(rig.folder(), 'Caddyfile')
       const { text, port } = await withPorts(parts, readFileSync(join(deploy, 'caddy/Caddyfile'), 'utf8'))
@@ -67,6 +71,7 @@ ${conf} }`,
   {
     name: 'HAProxy',
     closedStatus: 503,
+    lateStatus: { shipped: 503, open: 200 },
     async start(rig, parts, failing) {
       const folder = rig.folder()
       const { text, port } = await withPorts(parts, readFileSync(join(deploy, 'haproxy/haproxy.cfg'), 'utf8'))

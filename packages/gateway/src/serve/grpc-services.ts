@@ -18,7 +18,8 @@ export interface GrpcServicesParts {
   readonly onRefused: (reason: string) => void
 }
 
-const maxMessageBytes = 256 * 1024
+/** As other servers of gRPC read by default: a message has the headers of a request, and its body if the proxy is told to send it. */
+const maxMessageBytes = 4 * 1024 * 1024
 
 /** The server with all services that speak gRPC. */
 export function createGrpcServer(parts: GrpcServicesParts): GrpcServer {

@@ -19,6 +19,7 @@ export function authorizationService({ limiter, peers, deadlineMs }: Authorizati
   return {
     kind: 'unary',
     path: '/envoy.service.auth.v3.Authorization/Check',
+    refusal: writeBadRequest,
     answer: (message, context) => {
       const { peer } = context
       const request = readCheckRequest(message)
