@@ -13,8 +13,8 @@ import { createRandom } from '../fuzz/random.mjs'
 import { GatewayRig } from '../helpers/gateway-rig.ts'
 import { envoyClient } from './envoy-client.ts'
 
-const seed = process.env.DIANA_ODD_SEED ?? 1
-const count = Number(process.env.DIANA_ODD_REQUESTS ?? randomRuns(200))
+const seed = process.env.ODD_SEED ?? 1
+const count = Number(process.env.ODD_REQUESTS ?? randomRuns(200))
 
 const rig = new GatewayRig()
 let server: GatewayProcess

@@ -7,8 +7,8 @@ import { type Parts, proxies } from './proxies.ts'
 import { callRaw } from './raw-call.ts'
 import { type ServeProgram, startServe } from './serve-rig.ts'
 
-const seed = process.env.DIANA_ODD_SEED ?? 1
-const count = Number(process.env.DIANA_ODD_REQUESTS ?? randomRuns(200))
+const seed = process.env.ODD_SEED ?? 1
+const count = Number(process.env.ODD_REQUESTS ?? randomRuns(200))
 
 /** More patience than any proxy has. */
 const waiting = { by: 'resource', algorithm: 'token-bucket', burst: 1, whenFull: 'wait', queue: { timeout: '2h' } }
@@ -61,7 +61,7 @@ describe.each(proxies)('$name', ({ name }) => {
       const passed = servedPaths.splice(0).filter(path => /full/i.test(path))
       if (passed.length > 0) failures.push(`${what} (${status}) reached the service: ${passed[0]!.slice(0, 40)}`)
     }
-    if (process.env.DIANA_ODD_REQUESTS) console.info(name, count, Object.fromEntries(statuses))
+    if (process.env.ODD_REQUESTS) console.info(name, count, Object.fromEntries(statuses))
     expect(failures).toEqual([])
     expect(diana.child.exitCode).toBeNull()
   })

@@ -77,7 +77,7 @@ ${conf} }`,
       const { text, port } = await withPorts(parts, readFileSync(join(deploy, 'haproxy/haproxy.cfg'), 'utf8'))
       const agent = join(folder, 'diana-spoe.conf')
       writeFileSync(agent, readFileSync(join(deploy, 'haproxy/diana-spoe.conf')))
-      const conf = failing !== 'open' ? text : without(text, /^.*if \{ var\(txn\.diana\.error\) -m found \}\n/m)
+      const conf = failing !== 'open' ? text : without(text, /^.*if !\{ var\(txn\.diana\.status\) -m found \}\n/m)
       writeFileSync(join(folder, 'haproxy.cfg'), conf.replace('config diana-spoe.conf', `config ${agent}`))
       startProgram(rig, 'haproxy', ['-db', '-f', join(folder, 'haproxy.cfg')])
       return await untilItAnswers(port)

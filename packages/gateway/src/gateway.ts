@@ -13,7 +13,6 @@ import { Admission } from './calls/admission.ts'
 import type { CallReply, CallRequest } from './calls/call.ts'
 import { plainListener } from './calls/plain-listener.ts'
 import { watchHooks } from './calls/watch-hooks.ts'
-import { answerUnreadable } from './connections/answer-unreadable.ts'
 import { BulkQueue } from './connections/bulk-queue.ts'
 import type { FilterPlugin } from './filters/filter.ts'
 import { answerGrpc } from './grpc/answer-grpc.ts'
@@ -152,9 +151,7 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
       tellRequestId(request, reply as FastifyReply)
       sendProblem(reply as FastifyReply, 400, faultOf(request.raw))
     },
-    clientErrorHandler: (error, socket) => {
-      if (!gatewayServer?.takeHttp2(error, socket)) answerUnreadable(error, socket, telemetry)
-    },
+    clientErrorHandler: (error, socket) => gatewayServer?.takeUnreadable(error, socket),
   })
   watchHooks(app, [judge, answerGrpc, serve], () => {
     isHooked = true

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { Socket } from 'node:net'
+import { answerUnreadable, type UnreadableText } from './connections/answer-unreadable.ts'
 import { CallPace, paceOf } from './connections/call-pace.ts'
 import { CallerConnections } from './connections/caller-connections.ts'
 import { EarlyBytes } from './connections/early-bytes.ts'
@@ -132,9 +133,9 @@ export class GatewayServer {
     tls?.attach(server as ReturnType<typeof createTlsServer>)
   }
 
-  /** Whether a connection that cannot be read as HTTP/1.1 is served as HTTP/2. */
-  takeHttp2(error: NodeJS.ErrnoException, socket: Socket): boolean {
-    return this.#sessions?.take(error, socket) ?? false
+  /** Serves a connection that cannot be read as HTTP/1.1 as HTTP/2, or answers that it cannot be read; `textOf` words the answer. */
+  takeUnreadable(error: NodeJS.ErrnoException, socket: Socket, textOf?: UnreadableText): void {
+    if (!this.#sessions?.take(error, socket)) answerUnreadable(error, socket, this.#telemetry, textOf)
   }
 
   /** Tells callers that can be told to take further calls elsewhere. */

@@ -11,17 +11,17 @@ const statuses: Readonly<Record<string, [status: number, detail: string]>> = {
 
 type CallerSocket = Socket & { _httpMessage?: ServerResponse | null }
 
+/** Makes an answer as it stands on the connection. */
+export type UnreadableText = (status: number, detail: string) => string
+
 const unreadable = new WeakSet<Socket>()
 
-/**
- * Bytes that are no call: nothing behind them on the same connection can be trusted. They are answered in their turn; `textOf` makes
- * the answer as it stands on the connection.
- */
+/** Bytes that are no call: nothing behind them on the same connection can be trusted. They are answered in their turn. */
 export function answerUnreadable(
   error: NodeJS.ErrnoException,
   socket: CallerSocket,
   telemetry: Telemetry,
-  textOf: (status: number, detail: string) => string = problemText,
+  textOf: UnreadableText = problemText,
 ): void {
   const [status, detail] = statuses[error.code ?? ''] ?? [400, 'This call cannot be read.']
   const answer = (current: ServerResponse | null | undefined): void => {

@@ -3,7 +3,6 @@ import { isDeepStrictEqual } from 'node:util'
 import { DianaError, type Limiter } from 'diana-limiter'
 import { documentOf, type SectionFollower } from 'diana-limiter/gateway'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
-import { answerUnreadable } from '../connections/answer-unreadable.ts'
 import { Closing } from '../lifecycle/closing.ts'
 import { askForBody } from '../proxy/answers/body.ts'
 import { GatewayServer } from '../server.ts'
@@ -91,10 +90,8 @@ export async function openDecisionServer(options: DecisionServerOptions): Promis
       })
       return gatewayServer.server
     },
-    clientErrorHandler: (error, socket) => {
-      if (gatewayServer?.takeHttp2(error, socket)) return
-      answerUnreadable(error, socket, telemetry, unreadableQuestion(error, socket))
-    },
+    clientErrorHandler: (error, socket) =>
+      gatewayServer?.takeUnreadable(error, socket, unreadableQuestion(error, socket)),
   })
   const closing: Closing = new Closing({
     app,
