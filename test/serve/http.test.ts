@@ -70,6 +70,98 @@ describe('questions of proxies over HTTP', () => {
     expect([nginx.status, nginx.headers.get('diana-status')]).toEqual([403, '400'])
   })
 
+  const unreadable: readonly (readonly [status: number, lines: readonly string[]])[] = [
+    ...['\x01', 'a\x00b', '\x7f', 'a\x1b'].map(value => [400, [`X-Odd: ${value}`]] as const),
+    ...['X Odd: a', ': a', 'X-Odd', 'X\x01: a', 'X(: a'].map(line => [400, [line]] as const),
+    ...['-1', '+1', '1, 2', 'x', '0x1', '99999999999999999999'].map(of => [400, [`Content-Length: ${of}`]] as const),
+    [400, ['Content-Length: 1', 'Content-Length: 2']],
+    [400, ['Content-Length: 1', 'Transfer-Encoding: chunked']],
+    [431, [`X-Odd: ${'a'.repeat(140_000)}`]],
+    [431, Array.from({ length: 20 }, (_, at) => `X-Odd-${at}: ${'a'.repeat(7000)}`)],
+    [431, Array.from({ length: 40_000 }, (_, at) => `X-${at}: a`)],
+  ]
+  const dialectLines: Readonly<Record<string, readonly string[]>> = {
+    '/check': ['X-Forwarded-Method: GET', 'X-Forwarded-Uri: /orders/raw'],
+    '/check/nginx': ['X-Original-Method: GET', 'X-Original-URI: /orders/raw'],
+    '/envoy/orders/raw': [],
+  }
+  const askRaw = async (path: string, lines: readonly string[], first = `GET ${path} HTTP/1.1`) => {
+    const { hostname, port } = new URL(server.address)
+    const socket = connect(Number(port), hostname)
+    socket.on('error', () => {})
+    let text = ''
+    socket.on('data', chunk => {
+      text += chunk
+    })
+    socket.write(
+      Buffer.from(`${[first, ...dialectLines[path]!, ...lines].join('\r\n')}\r\nConnection: close\r\n\r\n`, 'latin1'),
+    )
+    await once(socket, 'close')
+    return {
+      status: Number(/^HTTP\/1.1 (\d+)/.exec(text)?.[1]),
+      told: Number(/^diana-status: (\d+)/im.exec(text)?.[1]),
+      text,
+    }
+  }
+
+  it.each(Object.keys(dialectLines))('every question to %s that the parser refuses gets an answer', async path => {
+    for (const [status, lines] of unreadable) {
+      const answer = await askRaw(path, ['Host: a', ...lines])
+      const expected = path === '/check/nginx' ? [403, status] : [status, Number.NaN]
+      // a question that comes in several pieces has lost its first line when a later piece is refused
+      if (status === 431 && path === '/check/nginx')
+        expect([
+          [403, 431],
+          [431, Number.NaN],
+        ]).toContainEqual([answer.status, answer.told])
+      else expect([lines[0]!.slice(0, 30), answer.status, answer.told]).toEqual([lines[0]!.slice(0, 30), ...expected])
+    }
+    expect((await askRaw(path, ['Host: a'], `BREW ${path} HTTP/1.1`)).status).toBe(path === '/check/nginx' ? 403 : 400)
+    // as many headers as the proxies let through, odd bytes, and no Host at all are fine
+    const fine = [
+      [],
+      [`X-Odd: ${'a'.repeat(100_000)}`],
+      ['X-Odd: \xe9\xff'],
+      Array.from({ length: 3000 }, (_, at) => `X-${at}: a`),
+    ]
+    for (const [index, lines] of fine.entries()) {
+      expect((await askRaw(path, [`X-Forwarded-For: 203.0.${path.length}.${index}`, ...lines])).status).toBe(200)
+    }
+  })
+
+  it.each(Object.keys(dialectLines))(
+    'a refusal of %s is never a success to the proxy, whatever the caller speaks',
+    async path => {
+      const types = [
+        'application/grpc',
+        'application/grpc+proto',
+        'application/grpc-web',
+        'application/grpc-web-text',
+        'Application/GRPC;a=b',
+      ]
+      for (const [index, type] of types.entries()) {
+        const lines = [
+          'Host: a',
+          `Content-Type: ${type}`,
+          'TE: trailers',
+          `X-Forwarded-For: 203.1.${path.length}.${index}`,
+        ]
+        const statuses: number[] = []
+        for (let call = 0; call < 3; call++) statuses.push((await askRaw(path, lines)).status)
+        expect(statuses).toEqual([200, 200, path === '/check/nginx' ? 403 : 429])
+      }
+    },
+  )
+
+  it('a refusal of status 503 is 429 to Envoy over HTTP, which takes 503 for a failed decision server', async () => {
+    const other = await start({ rules: [{ id: 'none', limit: '0/h', answer: { status: 503 } }] })
+    const statuses = ['/envoy/a', '/check'].map(async path => {
+      const { status } = await fetch(`${other.address}${path}`, { headers: forwarded('/a', '203.0.113.9') })
+      return status
+    })
+    expect(await Promise.all(statuses)).toEqual([429, 503])
+  })
+
   it('a peer that the rule file does not trust may not ask', async () => {
     const other = await start({ trustProxy: ['192.0.2.0/24'] })
     expect((await fetch(`${other.address}/check`, { headers: forwarded('/', '203.0.113.4') })).status).toBe(403)

@@ -1,4 +1,5 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http'
+import type { HeaderLine, Refusal } from 'diana-limiter'
 import type { CallReply } from './calls/call.ts'
 import { grpcHeaders } from './grpc/answer-grpc.ts'
 import { recordOf } from './telemetry/call-record.ts'
@@ -36,14 +37,25 @@ export function writeProblem(response: ServerResponse, status: number, detail: s
 
 /** The same as it stands on the connection, where there is no call to answer; the last on it. */
 export function problemText(status: number, detail: string, headers: Readonly<Record<string, string>> = {}): string {
-  const body = problemOf(status, detail)
+  return answerText(problemRefusal(status, detail, Object.entries(headers)))
+}
+
+/** A problem as an answer that is not written yet. */
+export function problemRefusal(status: number, detail: string, headers: readonly HeaderLine[] = []): Refusal {
+  const usual = [
+    ['Cache-Control', 'no-store'],
+    ['Content-Type', 'application/problem+json'],
+  ] as const
+  return { status, headers: [...usual, ...headers], body: problemOf(status, detail) }
+}
+
+/** An answer as it stands on a connection; the last on it. */
+export function answerText({ status, headers, body }: Refusal): string {
   const lines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-    'Cache-Control: no-store',
-    'Content-Type: application/problem+json',
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Connection: close',
-    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    ...headers.map(([name, value]) => `${name}: ${value}`),
   ]
   return `${lines.join('\r\n')}\r\n\r\n${body}`
 }

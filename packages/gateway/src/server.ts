@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { Socket } from 'node:net'
+import { answerUnreadable, type UnreadableText } from './connections/answer-unreadable.ts'
 import { CallPace, paceOf } from './connections/call-pace.ts'
 import { CallerConnections } from './connections/caller-connections.ts'
 import { EarlyBytes } from './connections/early-bytes.ts'
@@ -29,6 +30,8 @@ export interface GatewayServerParts {
   readonly isProxyByAddress: (address: string) => boolean
   /** Whether more calls should be sent here. */
   readonly isReady: () => boolean
+  /** Whether calls of HTTP/1.1 may come without a Host, too. */
+  readonly mayLackHost?: boolean | undefined
   readonly telemetry: Telemetry
   /** Called for connections that could not be accepted. */
   readonly onError: (error: Error) => void
@@ -54,7 +57,7 @@ export class GatewayServer {
   readonly #telemetry: Telemetry
 
   constructor(listener: RequestListener, parts: GatewayServerParts) {
-    const { settings, tls, isProxy, isReady, onError, telemetry } = parts
+    const { settings, tls, isProxy, isReady, onError, telemetry, mayLackHost = false } = parts
     const { limits } = settings()
     this.#telemetry = telemetry
     this.#proxyHeaders = new ProxyHeaders({
@@ -78,7 +81,11 @@ export class GatewayServer {
     })
     const refuseHostless = telemetry.recording(refuseWithoutHost)
     const listenerFor = (request: IncomingMessage): RequestListener =>
-      asksForHealth(request, settings().healthPath) ? tellHealth : lacksHost(request) ? refuseHostless : paced
+      asksForHealth(request, settings().healthPath)
+        ? tellHealth
+        : !mayLackHost && lacksHost(request)
+          ? refuseHostless
+          : paced
     const serve: RequestListener = (request, response) => {
       // after the last answer, bytes are read only to be dropped
       if (request.socket.writableEnded) return
@@ -126,9 +133,9 @@ export class GatewayServer {
     tls?.attach(server as ReturnType<typeof createTlsServer>)
   }
 
-  /** Whether a connection that cannot be read as HTTP/1.1 is served as HTTP/2. */
-  takeHttp2(error: NodeJS.ErrnoException, socket: Socket): boolean {
-    return this.#sessions?.take(error, socket) ?? false
+  /** Serves a connection that cannot be read as HTTP/1.1 as HTTP/2, or answers that it cannot be read; `textOf` words the answer. */
+  takeUnreadable(error: NodeJS.ErrnoException, socket: Socket, textOf?: UnreadableText): void {
+    if (!this.#sessions?.take(error, socket)) answerUnreadable(error, socket, this.#telemetry, textOf)
   }
 
   /** Tells callers that can be told to take further calls elsewhere. */

@@ -6,11 +6,14 @@ import type { CallReply, HeaderValue } from './call.ts'
 /** The answer to a request that passes no filters. */
 export class PlainReply implements CallReply {
   readonly raw: ServerResponse
+  readonly #headersFor: typeof grpcHeaders
   readonly #headers: Record<string, HeaderValue> = {}
   #isHijacked = false
 
-  constructor(raw: ServerResponse) {
+  /** `headersFor` says how a refusal is put to a caller that speaks gRPC. */
+  constructor(raw: ServerResponse, headersFor: typeof grpcHeaders = grpcHeaders) {
     this.raw = raw
+    this.#headersFor = headersFor
   }
 
   get sent(): boolean {
@@ -39,7 +42,7 @@ export class PlainReply implements CallReply {
   send(body?: Buffer): this {
     const { raw } = this
     const { statusCode } = raw
-    const grpc = grpcHeaders(raw.req, { status: statusCode, retryAfter: this.#headers['retry-after'], body })
+    const grpc = this.#headersFor(raw.req, { status: statusCode, retryAfter: this.#headers['retry-after'], body })
     if (grpc) {
       recordOf(raw)?.meant(statusCode)
       raw.writeHead(200, { ...this.#headers, ...grpc }).end()

@@ -17,6 +17,7 @@ import { createGrpcServer } from './grpc-services.ts'
 import { checkListener } from './http/check-listener.ts'
 import { dialectOf } from './http/dialects.ts'
 import { addJsonApi } from './http/json-api.ts'
+import { unreadableQuestion } from './http/unreadable-question.ts'
 import { httpSettingsOf, parseServeSettings, type ServeSettings } from './serve-settings.ts'
 import { SpoeServer } from './spoe/spoe-server.ts'
 
@@ -83,13 +84,14 @@ export async function openDecisionServer(options: DecisionServerOptions): Promis
         ...{ settings: () => httpSettings, tls: httpTls, isProxy, telemetry },
         onError: error => app?.log.error({ err: error }, 'a connection could not be accepted'),
         isProxyByAddress: isProxy,
+        // proxies ask about calls of HTTP/1.0 as well
+        mayLackHost: true,
         isReady: () => !closing.hasBegun && isReady(),
       })
       return gatewayServer.server
     },
-    clientErrorHandler: (error, socket) => {
-      if (!gatewayServer?.takeHttp2(error, socket)) socket.destroy()
-    },
+    clientErrorHandler: (error, socket) =>
+      gatewayServer?.takeUnreadable(error, socket, unreadableQuestion(error, socket)),
   })
   const closing: Closing = new Closing({
     app,
@@ -124,7 +126,13 @@ export async function openDecisionServer(options: DecisionServerOptions): Promis
 }
 
 /** What a running decision server cannot change. */
-const atTheStart = ['listen', 'grpc', 'spoe', 'tls', 'admin', 'connections', 'accessLog', 'healthPath'] as const
+const atTheStart = [
+  ...(['listen', 'grpc', 'spoe', 'tls', 'admin', 'connections', 'accessLog', 'healthPath'] as const).map(
+    word => [word, word] as const,
+  ),
+  ['headersBytes', 'headers'],
+  ['maxWaitMs', 'maxWait'],
+] as const
 
 /** The settings in force; those of the ports stay as they were at the start. */
 export class LiveServeSettings {
@@ -136,8 +144,8 @@ export class LiveServeSettings {
 
   readonly follow: SectionFollower = value => {
     const settings = (value as ServeSettings | undefined) ?? parseServeSettings({})
-    for (const word of atTheStart) {
-      if (this.#settings === undefined || isDeepStrictEqual(this.#settings[word], settings[word])) continue
+    for (const [name, word] of atTheStart) {
+      if (this.#settings === undefined || isDeepStrictEqual(this.#settings[name], settings[name])) continue
       const remedy = 'leave it as it was, or start Diana again'
       throw new DianaError('BAD_RULES', `serve.${word} is read at the start only: ${remedy}`)
     }

@@ -18,20 +18,18 @@ export interface GrpcServicesParts {
   readonly onRefused: (reason: string) => void
 }
 
-const maxMessageBytes = 256 * 1024
+/** As other servers of gRPC read by default: a message has the headers of a request, and its body if the proxy is told to send it. */
+const maxMessageBytes = 4 * 1024 * 1024
 
 /** The server with all services that speak gRPC. */
 export function createGrpcServer(parts: GrpcServicesParts): GrpcServer {
   const { limiter, peers, tls, settings, isReady, onRefused } = parts
   // counts of limits that descriptors bring along live where those of the rules do
   const isShared = limiter.rules.some(({ count }) => count === 'distributed')
+  const deadlineMs = (): number => settings().deadlineMs
   const deciding = [
-    rateLimitService({
-      limiter,
-      overrides: new Overrides(limiter, isShared),
-      deadlineMs: () => settings().deadlineMs,
-    }),
-    authorizationService({ limiter, peers }),
+    rateLimitService({ limiter, overrides: new Overrides(limiter, isShared), deadlineMs }),
+    authorizationService({ limiter, peers, deadlineMs }),
   ]
   const names = deciding.map(({ path }) => path.split('/')[1]!)
   return new GrpcServer({

@@ -31,7 +31,8 @@ async function startServeProcess(
   const { config, counting, logger = false, onWarning } = options
   const limiter = await createLimiter({
     ...{ config, counting, sections: [serveSection] },
-    maxStoreWaitMs: sections => deadlineIn(sections),
+    maxStoreWaitMs: sections => settingsIn(sections).deadlineMs,
+    maxWaitMs: sections => settingsIn(sections).maxWaitMs,
   })
   let ready = true
   let server: DecisionServer | undefined
@@ -68,8 +69,8 @@ function settingsOf(limiter: Limiter): ServeSettings {
   return (documentOf(limiter).section('serve') as ServeSettings | undefined) ?? parseServeSettings({})
 }
 
-function deadlineIn(sections: Readonly<Record<string, unknown>>): number {
-  return ((sections.serve as ServeSettings | undefined) ?? parseServeSettings({})).deadlineMs
+function settingsIn(sections: Readonly<Record<string, unknown>>): ServeSettings {
+  return (sections.serve as ServeSettings | undefined) ?? parseServeSettings({})
 }
 
 /** Opens the ports; returns their addresses. */

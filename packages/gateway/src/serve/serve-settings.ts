@@ -10,6 +10,7 @@ import {
   shutdownSchema,
 } from '../settings/gateway-settings.ts'
 import { hostSchema, portSchema } from '../settings/listen-settings.ts'
+import { sizeOf } from '../settings/size.ts'
 import { type TlsSettings, tlsSchema } from '../settings/tls-settings.ts'
 
 /** Where one of the ports listens. */
@@ -30,6 +31,10 @@ export interface ServeSettings {
   readonly admin?: AdminSettings | undefined
   /** How long a proxy waits at most for an answer to a question over gRPC or SPOE. */
   readonly deadlineMs: number
+  /** A call waits for this long at most, whatever its rules say: proxies wait only for a while. */
+  readonly maxWaitMs: number
+  /** How large the headers of a question over HTTP may be. */
+  readonly headersBytes: number
   readonly connections: number
   readonly shutdown: GatewaySettings['shutdown']
   readonly healthPath: string
@@ -37,6 +42,10 @@ export interface ServeSettings {
 }
 
 const usualDeadlineMs = 15
+/** Half as long as the shipped configurations of proxies wait for an answer over HTTP. */
+const usualWaitMs = 500
+/** nginx lets 32 KiB of headers pass, Envoy 60 KiB; what a proxy adds stands beside them. */
+const usualHeadersBytes = 131_072
 const listen = z.strictObject({ host: hostSchema.optional(), port: portSchema.optional() })
 
 const schema: z.ZodType<ServeSettings> = z
@@ -52,6 +61,14 @@ const schema: z.ZodType<ServeSettings> = z
     deadline: duration
       .default(usualDeadlineMs)
       .describe('Within this time gRPC and SPOE are answered, if need be by counting in this process; default: 15ms.'),
+    maxWait: duration
+      .default(usualWaitMs)
+      .describe(
+        'How long a call may wait by a rule with whenFull: wait; shorter than the timeout of the proxy; default: 500ms.',
+      ),
+    headers: sizeOf({ least: '1KiB', most: '4MiB' })
+      .default(usualHeadersBytes)
+      .describe('All headers of a question over HTTP together; larger ones get 431; default: 128KiB.'),
     connections: z
       .int()
       .min(1)
@@ -67,10 +84,12 @@ const schema: z.ZodType<ServeSettings> = z
       .describe('A line for each question over HTTP; left out, none. Read at the start.'),
   })
   .transform(
-    ({ grpc, deadline, ...words }): ServeSettings => ({
+    ({ grpc, deadline, maxWait, headers, ...words }): ServeSettings => ({
       ...words,
       grpc: grpc === false ? undefined : grpc,
       deadlineMs: deadline,
+      maxWaitMs: maxWait,
+      headersBytes: headers,
     }),
   )
 
@@ -88,7 +107,7 @@ export function parseServeSettings(words: unknown): ServeSettings {
 /** What the HTTP port shares with the gateway: it is the same server. */
 export function httpSettingsOf(settings: ServeSettings): GatewaySettings {
   const usual = parseGatewaySettings({})
-  const { listen, tls, admin, connections, shutdown, healthPath, accessLog } = settings
-  const limits = { ...usual.limits, connections, connectionsPerCaller: Number.POSITIVE_INFINITY }
+  const { listen, tls, admin, connections, headersBytes, shutdown, healthPath, accessLog } = settings
+  const limits = { ...usual.limits, connections, headersBytes, connectionsPerCaller: Number.POSITIVE_INFINITY }
   return { ...usual, ...{ listen, tls, admin, limits, shutdown, healthPath, accessLog } }
 }

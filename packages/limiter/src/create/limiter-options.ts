@@ -34,6 +34,11 @@ export interface LimiterOptions extends Omit<DocumentOptions, 'store'> {
    * rule file, as it is at the start.
    */
   readonly maxStoreWaitMs?: number | ((sections: Readonly<Record<string, unknown>>) => number) | undefined
+  /**
+   * No call waits longer than so many milliseconds by a rule with `whenFull: wait`, whatever its `queue` says: one that would have to
+   * is refused at once. A function of the sections of the rule file, as it is at the start.
+   */
+  readonly maxWaitMs?: number | ((sections: Readonly<Record<string, unknown>>) => number) | undefined
   /** How many keys are counted separately in this process; default a million. */
   readonly maxKeys?: number | undefined
 }

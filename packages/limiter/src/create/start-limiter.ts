@@ -34,6 +34,7 @@ export async function startLimiter(
     counting,
     isObserver,
     maxStoreWaitMs,
+    maxWaitMs,
     ...rest
   } = options
   assertSense(options, rest)
@@ -53,7 +54,8 @@ export async function startLimiter(
       ...connection,
       machine,
       machineProcesses: address?.processes,
-      maxStoreWaitMs: typeof maxStoreWaitMs === 'function' ? maxStoreWaitMs(document.sections ?? {}) : maxStoreWaitMs,
+      maxStoreWaitMs: atTheStart(maxStoreWaitMs, document),
+      maxWaitMs: atTheStart(maxWaitMs, document),
       algorithms: vocabulary.algorithms,
       dimensions: [...vocabulary.dimensions, given.dimension],
       given,
@@ -143,4 +145,12 @@ async function openCounting(socket: string, isObserver: boolean | undefined): Pr
 
 function remoteOf({ remote }: RuleDocument, kinds: readonly SourceKind[]): Source | undefined {
   return remote && kinds.find(({ name }) => name === remote.source)!.create(remote.address, remote.options)
+}
+
+/** A number that may depend on the sections of the rule file, by the document of the start. */
+function atTheStart(
+  given: number | ((sections: Readonly<Record<string, unknown>>) => number) | undefined,
+  { sections = {} }: RuleDocument,
+): number | undefined {
+  return typeof given === 'function' ? given(sections) : given
 }

@@ -45,6 +45,8 @@ export interface EngineOptions extends LiveRulesOptions, SharedStoresOptions {
   readonly dimensions: readonly Dimension[]
   readonly clock?: Clock | undefined
   readonly maxKeys?: number | undefined
+  /** No call waits longer by its rules, whatever they say. */
+  readonly maxWaitMs?: number | undefined
   /** Decides no calls: it reads what other processes do. */
   readonly isObserver?: boolean | undefined
   /** The timers of calls that wait; those of Node unless given. */
@@ -223,8 +225,8 @@ export class Engine {
   }
 
   compile(document: RuleDocument): CompiledDocument {
-    const { algorithms, dimensions } = this.options
-    return compileDocument(document, algorithms, dimensions, () => this.now() / 1000)
+    const { algorithms, dimensions, maxWaitMs } = this.options
+    return compileDocument(document, algorithms, dimensions, () => this.now() / 1000, maxWaitMs)
   }
 
   /** Throws if a document cannot be put in force in this process; changes nothing, and lets calls pass meanwhile. */

@@ -103,12 +103,15 @@ export function compileDocument(
   algorithms: readonly Algorithm[],
   dimensions: readonly Dimension[],
   nowMs: () => number,
+  maxWaitMs: number = Number.POSITIVE_INFINITY,
 ): CompiledDocument {
   const { identify, ipv6Prefix, jwt, allow, deny } = document
   const ready = dimensions.map(dimension => dimension.set?.({ ipv6Prefix, jwt, nowMs }) ?? dimension)
   const lookup = { identify, dimensions: ready }
   return {
-    rules: document.rules.filter(rule => rule.enabled).map(rule => compileRule(rule, document, algorithms, ready)),
+    rules: document.rules
+      .filter(rule => rule.enabled)
+      .map(rule => compileRule(rule, document, algorithms, ready, maxWaitMs)),
     allows: allow && compileCallers(allow, lookup),
     denies: deny && compileDenied(deny, lookup),
     priorities: document.priority && compilePriorities(document.priority, lookup),
@@ -121,6 +124,7 @@ function compileRule(
   document: RuleDocument,
   algorithms: readonly Algorithm[],
   dimensions: readonly Dimension[],
+  maxWaitMs: number,
 ): CompiledRule {
   const algorithm = algorithms.find(candidate => candidate.name === rule.algorithm)!
   const waits = rule.whenFull === 'wait'
@@ -132,12 +136,13 @@ function compileRule(
   const { plans } = rule
   const isAmbiguous = compileAmbiguity(plans?.by === undefined ? rule.by : [...rule.by, plans.by], lookup)
   const counted = ({ limits, options }: CountedTerms) => {
-    const meters = limits.map(limit => checked(algorithm.meter(limit, options, waitOptions), rule))
+    const bounded = (meter: Meter): Meter => withMaxWait(meter, maxWaitMs * 1000)
+    const meters = limits.map(limit => bounded(checked(algorithm.meter(limit, options, waitOptions), rule)))
     return {
       limits,
       burst: typeof options.burst === 'number' ? options.burst : undefined,
       meters,
-      partOf: (part: Part) => limits.map(limit => partMeter(algorithm, { limit, options }, part, waitOptions)),
+      partOf: (part: Part) => limits.map(limit => bounded(partMeter(algorithm, { limit, options }, part, waitOptions))),
       terms: [limits, options, waitOptions],
       mostAtOnce: Math.min(...meters.map((meter, level) => meter.most ?? limits[level]!.count)),
     }
@@ -162,7 +167,7 @@ function compileRule(
     // permits that are held in advance were granted by one limit
     lease: plans === undefined && hold.holdMs === undefined ? rule.lease : ('off' as const),
     queueSize: waits ? rule.queue.size : 0,
-    queueTimeoutMs: timeoutMs ?? DEFAULT_QUEUE_TIMEOUT_MS,
+    queueTimeoutMs: Math.min(timeoutMs ?? DEFAULT_QUEUE_TIMEOUT_MS, maxWaitMs),
     cost: measured?.estimate ?? compileCost(rule.cost, dimensions),
     measured,
     costInput: rule.cost,
@@ -212,6 +217,11 @@ function checked(meter: Meter, { id, algorithm }: Rule): Meter {
   if (Number.isSafeInteger(meter.slots) && meter.slots > 0) return meter
   const message = `rule "${id}": a meter of ${algorithm} has ${meter.slots} slots; give it 1 or more`
   throw new DianaError('BAD_RULES', message)
+}
+
+/** A meter with no more patience than this. What it counts stays as it is, so that processes of another patience count with it. */
+function withMaxWait(meter: Meter, maxWaitUs: number): Meter {
+  return meter.maxWaitUs > maxWaitUs ? Object.assign(meter, { maxWaitUs }) : meter
 }
 
 /** Callers that a rule allows; with `missing: skip`, also calls without a value for one of its dimensions. */

@@ -1,4 +1,5 @@
 import type { Limiter, Verdict } from 'diana-limiter'
+import { decideWithin } from '../calls/decide-within.ts'
 import { endUnreported } from '../calls/end-unreported.ts'
 import type { Peers } from '../calls/peers.ts'
 import { proxiedCall } from '../calls/proxied-call.ts'
@@ -9,13 +10,16 @@ import { writeBadRequest, writeCheckResponse } from './check-response.ts'
 export interface AuthorizationParts {
   readonly limiter: Limiter
   readonly peers: Peers
+  /** A call that would wait longer than this is refused. */
+  readonly deadlineMs: () => number
 }
 
 /** Envoy's external authorization, version 3, which the Gateway API of Kubernetes has as well. */
-export function authorizationService({ limiter, peers }: AuthorizationParts): UnaryMethod {
+export function authorizationService({ limiter, peers, deadlineMs }: AuthorizationParts): UnaryMethod {
   return {
     kind: 'unary',
     path: '/envoy.service.auth.v3.Authorization/Check',
+    refusal: writeBadRequest,
     answer: (message, context) => {
       const { peer } = context
       const request = readCheckRequest(message)
@@ -26,7 +30,7 @@ export function authorizationService({ limiter, peers }: AuthorizationParts): Un
         ...extras(request),
       })
       if (typeof call === 'string') return writeBadRequest(call)
-      const verdict = limiter.decide(call, { signal: () => context.signal() })
+      const verdict = decideWithin(limiter, call, { waitMs: deadlineMs(), signal: () => context.signal() })
       return verdict instanceof Promise ? verdict.then(respond) : respond(verdict)
     },
   }

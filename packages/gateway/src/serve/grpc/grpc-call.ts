@@ -118,13 +118,14 @@ export class GrpcCall implements GrpcStream {
     const frames = new MessageFrames(this.#parts.maxMessageBytes)
     let message: Buffer | undefined
     this.#stream.on('data', (chunk: Buffer) => {
+      if (this.#isAnswered) return
       try {
         for (const one of frames.take(chunk)) {
           if (message !== undefined) throw new GrpcError(status.internal, 'this method takes one message')
           message = one
         }
       } catch (error) {
-        this.#failBy(error)
+        this.#refuse(method, error)
       }
     })
     this.#stream.once('end', () => {
@@ -138,7 +139,7 @@ export class GrpcCall implements GrpcStream {
   #answer(method: UnaryMethod, message: Buffer): void {
     try {
       const waitMs = grpcTimeoutMs(this.headers as never)
-      if (waitMs === 0) throw deadlinePassed()
+      if (waitMs === 0) throw deadlinePassed
       const answer = method.answer(message, this as GrpcContext)
       if (!(answer instanceof Promise)) {
         this.#finish(answer)
@@ -148,7 +149,7 @@ export class GrpcCall implements GrpcStream {
       if (waitMs !== undefined) {
         this.#deadline = setTimeout(() => {
           this.#controller?.abort()
-          this.#failBy(deadlinePassed())
+          this.#failBy(deadlinePassed)
         }, waitMs)
       }
       answer.then(
@@ -156,8 +157,15 @@ export class GrpcCall implements GrpcStream {
         error => this.#failBy(error),
       )
     } catch (error) {
-      this.#failBy(error)
+      this.#refuse(method, error)
     }
+  }
+
+  /** Answers a message that cannot be read. */
+  #refuse({ refusal }: UnaryMethod, error: unknown): void {
+    const isUnreadable = error instanceof ProtoError || error instanceof GrpcError
+    if (refusal === undefined || !isUnreadable || error === deadlinePassed) this.#failBy(error)
+    else this.#finish(refusal(error.message))
   }
 
   #finish(frame: Buffer): void {
@@ -201,6 +209,4 @@ export class GrpcCall implements GrpcStream {
   }
 }
 
-function deadlinePassed(): GrpcError {
-  return new GrpcError(status.deadlineExceeded, 'the deadline of this call has passed')
-}
+const deadlinePassed = new GrpcError(status.deadlineExceeded, 'the deadline of this call has passed')

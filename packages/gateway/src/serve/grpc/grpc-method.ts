@@ -14,6 +14,11 @@ export interface UnaryMethod {
   readonly kind: 'unary'
   readonly path: string
   answer(message: Buffer, context: GrpcContext): Buffer | Promise<Buffer>
+  /**
+   * The answer to a message that cannot be read, because of `detail`. Without it such a call ends with a status, which a proxy takes
+   * for a failure of the decision server.
+   */
+  refusal?(detail: string): Buffer
 }
 
 /** A call whose requests and responses are streams. */

@@ -6,7 +6,11 @@ export const frameHeadBytes = 5
 /** The messages in the body of a call: all that have arrived completely, and where the rest begins. */
 export class MessageFrames {
   readonly #maxBytes: number
-  #rest: Buffer | undefined
+  /** What has arrived of the next message. */
+  #pieces: Buffer[] = []
+  #bytes = 0
+  /** Before this many bytes are there, no message is complete. */
+  #needed = frameHeadBytes
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes
@@ -14,13 +18,18 @@ export class MessageFrames {
 
   /** Whether a message has begun and not ended. */
   get isPartial(): boolean {
-    return this.#rest !== undefined
+    return this.#bytes > 0
   }
 
   /** The messages that these bytes complete; throws for one that is too long or compressed. */
   take(chunk: Buffer): Buffer[] {
+    this.#bytes += chunk.length
+    this.#pieces.push(chunk)
+    if (this.#bytes < this.#needed) return []
     const messages: Buffer[] = []
-    let bytes = this.#rest === undefined ? chunk : Buffer.concat([this.#rest, chunk])
+    let bytes = this.#pieces.length === 1 ? chunk : Buffer.concat(this.#pieces)
+    this.#pieces = []
+    this.#needed = frameHeadBytes
     while (bytes.length >= frameHeadBytes) {
       const length = bytes.readUInt32BE(1)
       if (length > this.#maxBytes) {
@@ -30,11 +39,14 @@ export class MessageFrames {
         )
       }
       if (bytes[0] !== 0) throw new GrpcError(status.unimplemented, 'compressed messages are not read')
-      if (bytes.length < frameHeadBytes + length) break
+      this.#needed = frameHeadBytes + length
+      if (bytes.length < this.#needed) break
       messages.push(bytes.subarray(frameHeadBytes, frameHeadBytes + length))
-      bytes = bytes.subarray(frameHeadBytes + length)
+      bytes = bytes.subarray(this.#needed)
+      this.#needed = frameHeadBytes
     }
-    this.#rest = bytes.length === 0 ? undefined : bytes
+    this.#bytes = bytes.length
+    if (this.#bytes > 0) this.#pieces.push(bytes)
     return messages
   }
 }

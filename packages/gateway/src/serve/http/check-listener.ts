@@ -6,11 +6,12 @@ import type { CallReply, CallRequest } from '../../calls/call.ts'
 import { callFramework } from '../../calls/call-framework.ts'
 import { PlainReply } from '../../calls/plain-reply.ts'
 import { PlainRequest } from '../../calls/plain-request.ts'
-import { sendProblem } from '../../problem.ts'
+import { problemRefusal, sendProblem } from '../../problem.ts'
 import { faultOf, isSettled, normalizeRequest } from '../../proxy/normalize-request.ts'
 import { endUnreported } from '../calls/end-unreported.ts'
 import type { Peers } from '../calls/peers.ts'
 import { type Dialect, dialects } from './dialects.ts'
+import { rememberDialect } from './unreadable-question.ts'
 
 export interface CheckParts {
   readonly limiter: Limiter
@@ -30,9 +31,11 @@ export function checkListener(
 ): (dialect: Dialect, raw: IncomingMessage, response: ServerResponse) => void {
   const filters = new Map(dialects.map(dialect => [dialect, filterFor(dialect, parts)]))
   return (dialect, raw, response) => {
-    const reply = new PlainReply(response)
+    // a proxy reads the status, whatever its caller speaks: a refusal of gRPC, which is a 200, would let the call pass
+    const reply = new PlainReply(response, () => undefined)
     // a body says nothing here
     raw.resume()
+    rememberDialect(raw.socket, dialect)
     if (parts.isClosing()) response.setHeader('Connection', 'close')
     if (!parts.peers.mayAsk(raw.socket)) {
       sendProblem(reply, 403, 'This peer may not ask: add its address to trustProxy in the rule file.')
@@ -48,8 +51,13 @@ export function checkListener(
     raw.method = original.method.toUpperCase()
     raw.url = original.target
     raw.headers.host = original.host
-    raw.url = normalizeRequest(raw)
-    answer(filters.get(dialect)!, dialect, new PlainRequest(raw, parts.log()), reply)
+    try {
+      raw.url = normalizeRequest(raw)
+      answer(filters.get(dialect)!, dialect, new PlainRequest(raw, parts.log()), reply)
+    } catch (error) {
+      parts.log().error({ err: error }, 'Diana failed to judge this call')
+      if (!reply.sent) sendProblem(reply, 500, 'Diana failed to judge this call.')
+    }
   }
 }
 
@@ -83,9 +91,8 @@ function refuseBy(
   reply: PlainReply,
   { status, detail }: { readonly status: number; readonly detail: string },
 ): void {
-  const body = JSON.stringify({ type: 'about:blank', title: 'Bad Request', status, detail })
-  const refusal = { status, headers: [['Content-Type', 'application/problem+json']] as const, body }
-  const { status: sent, headers } = dialect.refusal?.(refusal) ?? refusal
+  const refusal = problemRefusal(status, detail)
+  const { status: sent, headers, body } = dialect.refusal?.(refusal) ?? refusal
   for (const [name, value] of headers) reply.header(name, value)
   reply.code(sent).send(Buffer.from(body))
 }

@@ -54,7 +54,10 @@ const nginx: Dialect = {
   }),
 }
 
-/** The HTTP form of Envoy's ext_authz: the original request itself, with a prefix before its path. */
+/**
+ * The HTTP form of Envoy's ext_authz: the original request itself, with a prefix before its path. Envoy takes a status of 500 or more
+ * for a failure of the decision server, which `failure_mode_allow` lets pass: a refusal has none.
+ */
 const envoy: Dialect = {
   path: '/envoy',
   isPrefix: true,
@@ -63,6 +66,7 @@ const envoy: Dialect = {
     const rest = url.slice('/envoy'.length)
     return { method, target: rest.startsWith('/') ? rest : `/${rest}`, host: headers.host }
   },
+  refusal: ({ status, ...rest }) => ({ ...rest, status: status >= 500 ? 429 : status }),
 }
 
 export const dialects: readonly Dialect[] = [nginx, forwarded, envoy]

@@ -1,4 +1,5 @@
 import type { JointCall, Limiter, Verdict } from 'diana-limiter'
+import { decideWithin } from '../calls/decide-within.ts'
 import { endUnreported } from '../calls/end-unreported.ts'
 import type { GrpcContext, UnaryMethod } from '../grpc/grpc-method.ts'
 import { DescriptorCall } from './descriptor-call.ts'
@@ -40,27 +41,13 @@ function decide(
     return limiter.decideTogether(descriptors.map(one => jointCall(domain, one, one.hits ?? hits, overrides)))
   }
   const call = new DescriptorCall(domain, only!)
-  const cost = only!.hits ?? hits
-  const signal = (): AbortSignal => AbortSignal.any([context.signal(), AbortSignal.timeout(deadlineMs())])
-  const verdict = limiter.decide(call, cost === 1 ? { signal } : { cost, signal })
-  if (!(verdict instanceof Promise)) return [verdict]
-  return verdict.then(
-    one => [one],
-    // it would have to wait for longer than the proxy does: without a wait it is refused
-    async error => {
-      if (context.signal().aborted || !isAbort(error)) throw error
-      return await limiter.decideTogether([{ call, cost }])
-    },
-  )
+  const options = { cost: only!.hits ?? hits, waitMs: deadlineMs(), signal: () => context.signal() }
+  const verdict = decideWithin(limiter, call, options)
+  return verdict instanceof Promise ? verdict.then(one => [one]) : [verdict]
 }
 
 function jointCall(domain: string, descriptor: Descriptor, cost: number, overrides: Overrides): JointCall {
   const rule = descriptor.limit && overrides.ruleFor(descriptor.limit)
   if (rule !== undefined) return { call: overrideCall(domain, descriptor), cost, rule, only: true }
   return { call: new DescriptorCall(domain, descriptor), cost }
-}
-
-function isAbort(error: unknown): boolean {
-  const { name } = error as Error
-  return name === 'AbortError' || name === 'TimeoutError'
 }

@@ -4,8 +4,6 @@ import type { Peers } from '../calls/peers.ts'
 import { proxiedCall } from '../calls/proxied-call.ts'
 import type { SpoeValue } from './spoe-bytes.ts'
 
-const maxHeaders = 256
-
 /** The call that HAProxy asks about; a text that says what is wrong with the request if it is none. */
 export function spoeCall(
   values: ReadonlyMap<string, SpoeValue>,
@@ -26,10 +24,9 @@ export function spoeCall(
 /** Headers as they stand in a request; a name that comes several times has all its values, as in Node. */
 function readHeaders(lines: string): Record<string, string> {
   const headers: Record<string, string> = Object.create(null)
-  let count = 0
   for (const line of lines.split('\r\n')) {
     const colon = line.indexOf(':')
-    if (colon <= 0 || ++count > maxHeaders) continue
+    if (colon <= 0) continue
     const name = line.slice(0, colon).toLowerCase()
     const value = line.slice(colon + 1).trim()
     const known = headers[name]
@@ -51,6 +48,9 @@ export function badRequest(detail: string): Record<string, string | number> {
   const body = JSON.stringify({ type: 'about:blank', title: 'Bad Request', status: 400, detail })
   return { status: 400, content_type: 'application/problem+json', body }
 }
+
+/** The variables for a request that Diana failed to judge: HAProxy sets the same one after an error of its own. */
+export const failed: Readonly<Record<string, string | number>> = { error: 256 }
 
 /** Names of variables have no hyphens. */
 function named(headers: readonly (readonly [name: string, value: string])[]): Record<string, string> {

@@ -1,9 +1,10 @@
 import { createServer, type Server, type Socket } from 'node:net'
-import type { Limiter } from 'diana-limiter'
+import type { Limiter, Verdict } from 'diana-limiter'
+import { decideWithin } from '../calls/decide-within.ts'
 import type { Peers } from '../calls/peers.ts'
 import type { ServeSettings } from '../serve-settings.ts'
 import { SpoeError } from './spoe-bytes.ts'
-import { badRequest, spoeCall, variablesOf } from './spoe-call.ts'
+import { badRequest, failed, spoeCall, variablesOf } from './spoe-call.ts'
 import {
   acknowledge,
   agentDisconnect,
@@ -22,7 +23,10 @@ export interface SpoeServerParts {
   onRefused(reason: string): void
 }
 
-const maxFrameBytes = 65_536
+type Variables = Readonly<Record<string, string | number>>
+
+/** HAProxy sends all headers of a request in one frame, of which it sends none that is larger than its buffers. */
+const maxFrameBytes = 1_048_576
 const leastFrameBytes = 256
 const helloMs = 5000
 const invalidFrame = 4
@@ -103,19 +107,26 @@ export class SpoeServer {
     if (values.get('healthcheck') === true) socket.end()
   }
 
+  /** Whatever is wrong with one question is its own answer: the questions of other callers come over the same connection. */
   #decide(socket: Socket, frame: SpoeFrame): void {
-    const { limiter, peers } = this.#parts
-    const call = spoeCall(readArguments(frame.reader), peers, socket.remoteAddress)
-    const reply = (variables: Readonly<Record<string, string | number>>): void => {
+    const reply = (variables: Variables): void => {
       if (socket.writable) socket.write(acknowledge(frame, variables))
     }
-    if (typeof call === 'string') {
-      reply(badRequest(call))
-      return
+    try {
+      const variables = this.#variablesFor(frame, socket.remoteAddress)
+      if (variables instanceof Promise) variables.then(reply, () => reply(failed))
+      else reply(variables)
+    } catch (error) {
+      reply(error instanceof SpoeError ? badRequest(`This call cannot be read: ${error.message}.`) : failed)
     }
-    const verdict = limiter.decide(call)
-    if (!(verdict instanceof Promise)) reply(variablesOf(verdict, Date.now()))
-    // without variables, HAProxy goes on as after an error of its own
-    else verdict.then(one => reply(variablesOf(one, Date.now()))).catch(() => reply({}))
+  }
+
+  #variablesFor({ reader }: SpoeFrame, peer: string | undefined): Variables | Promise<Variables> {
+    const { limiter, peers, settings } = this.#parts
+    const call = spoeCall(readArguments(reader), peers, peer)
+    if (typeof call === 'string') return badRequest(call)
+    const verdict = decideWithin(limiter, call, { waitMs: settings().deadlineMs })
+    const answer = (one: Verdict): Variables => variablesOf(one, Date.now())
+    return verdict instanceof Promise ? verdict.then(answer) : answer(verdict)
   }
 }
