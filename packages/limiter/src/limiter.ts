@@ -231,6 +231,7 @@ export class Limiter {
     const { decider, waitQueue } = this.#engine
     const now = this.#engine.now()
     if (cost === 0) return decider.look(call, 0, now, options)
+    waitQueue.passDue(now)
     // a request that several filters decide is offered once
     if (options?.after === undefined && this.#engine.guard?.refuses(call, now)) {
       return decider.shed(call, now, Number.POSITIVE_INFINITY)

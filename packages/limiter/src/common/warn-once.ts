@@ -18,6 +18,7 @@ export type WarningCode =
   | 'DIANA_STORE_LOST_COUNTS'
   | 'DIANA_RESERVATION_IGNORED'
   | 'DIANA_CLOCK_STEPPED'
+  | 'DIANA_WAIT_OVERDUE'
   | 'DIANA_RULES_REJECTED'
   | 'DIANA_SOURCE_FAILED'
   | 'DIANA_RULES_MISSING'
@@ -73,6 +74,9 @@ const mistakes: Readonly<Record<WarningCode, string>> = {
   DIANA_CLOCK_STEPPED:
     'the clock that calls are counted by has stepped, so callers at their limit may wait for up to one period longer (a step ' +
     'back) or be admitted one burst more (a step forward): let ntpd or chronyd slew that clock instead of setting it',
+  DIANA_WAIT_OVERDUE:
+    'a call that waited was not ended at its moment, and a timer of last resort ended it: this is a fault in Diana or in the timers ' +
+    'of this process; please report it with the rule that the call waited for',
   DIANA_RULES_REJECTED: 'new rules are invalid, so the last valid ones stay in force: correct the document',
   DIANA_RULES_MISSING: 'the config center has no document of rules',
   DIANA_LIMITS_AWAY: 'the limits of single callers cannot be read, so the last ones stay: check limit.from',

@@ -5,6 +5,7 @@ import { resetsSoFar, type Table } from '../stores/memory/table.ts'
 import { type SharedCharge, sharedCharge } from '../stores/shared-charge.ts'
 import type { FleetCounter } from '../stores/store.ts'
 import { isSpecial, type PlanOptions } from './check-options.ts'
+import { hasRoom } from './queue-room.ts'
 import { nextReservationId } from './reservation-id.ts'
 import type { BlockCounters, RuleState } from './rule-state.ts'
 
@@ -64,7 +65,7 @@ export class CallPlan {
       }
       charge.reservation = charge.holdUs > 0 ? reservation : 0
       charge.enforced = rule.enforced
-      charge.mayWait = state.waiting < rule.queueSize
+      charge.mayWait = hasRoom(state, key)
       this.charges[i] = charge
       if (state.blocks !== undefined) this.#askBlocks(i, state.blocks, charge)
       else if (this.blocks.length > i) this.blocks[i] = undefined

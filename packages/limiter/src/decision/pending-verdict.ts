@@ -189,7 +189,16 @@ export class PendingVerdict implements Verdict {
 
   /** A refusal by one rule, whatever the other rules decide. */
   refusedBy(rule: CompiledRule, reason: Reason): PendingVerdict {
-    const refused = { allowed: false, rule: rule.id, reason, answer: rule.answer, holds: false }
+    const retryAfterMs = Math.max(this.outcome.retryAfterMs, this.outcome.waitMs)
+    const refused = {
+      allowed: false,
+      rule: rule.id,
+      reason,
+      answer: rule.answer,
+      holds: false,
+      waitMs: 0,
+      retryAfterMs,
+    }
     return this.#with({ ...this.outcome, ...refused, exhaustedRule: undefined }, this.charged)
   }
 

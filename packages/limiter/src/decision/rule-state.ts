@@ -4,6 +4,7 @@ import type { Match } from '../rules/rule.ts'
 import type { Tally } from '../stats/tally.ts'
 import type { Table } from '../stores/memory/table.ts'
 import type { FleetCounter } from '../stores/store.ts'
+import type { CallersInQueue } from './callers-in-queue.ts'
 
 /** A rule with its counts, and the number of its calls that wait in this process. It is kept when the rule changes. */
 export interface RuleState {
@@ -19,6 +20,8 @@ export interface RuleState {
   /** The states of the other limits, if the limit depends on the caller. */
   plans: PlanStates | undefined
   waiting: number
+  /** These calls by caller, if the rule counts callers apart. */
+  readonly callers: CallersInQueue
   readonly tally: Tally
 }
 

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Meter, Part } from '../algorithms/algorithm.ts'
 import { blocking } from '../algorithms/block.ts'
+import { CallersInQueue } from '../decision/callers-in-queue.ts'
 import type { CallerLimits } from '../decision/plan-states.ts'
 import { countsQuickly } from '../decision/quick-pass.ts'
 import type { BlockCounters, RuleState } from '../decision/rule-state.ts'
@@ -64,6 +65,7 @@ export function bindCounters(
       isQuick,
       plans: undefined,
       waiting: 0,
+      callers: new CallersInQueue(),
       tally,
     }
     return rule.plans === undefined ? state : bindPlans(state, undefined, { store, shared, limits, now })

@@ -1,4 +1,5 @@
 import type { Meter } from '../algorithms/algorithm.ts'
+import { CallersInQueue } from '../decision/callers-in-queue.ts'
 import { type CallerLimits, ValueStates } from '../decision/plan-states.ts'
 import type { RuleState } from '../decision/rule-state.ts'
 import type { CompiledRule } from '../rules/compile.ts'
@@ -116,6 +117,17 @@ export class PlanBinding {
     const { match, blocks, isQuick, tally } = this.standard
     const counter = context.counterOf(rule)
     const table = this.tables.tableOf(rule, isLasting, context)
-    return { rule, match, table, counter, blocks, isQuick, plans: undefined, waiting: 0, tally }
+    return {
+      rule,
+      match,
+      table,
+      counter,
+      blocks,
+      isQuick,
+      plans: undefined,
+      waiting: 0,
+      callers: new CallersInQueue(),
+      tally,
+    }
   }
 }

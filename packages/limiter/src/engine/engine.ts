@@ -217,7 +217,7 @@ export class Engine {
     const before = this.#shadowRules
     this.#shadowRules = rules
     try {
-      this.#apply(this.live.document)
+      this.apply(this.live.document)
     } catch (error) {
       this.#shadowRules = before
       throw error
@@ -240,7 +240,7 @@ export class Engine {
   }
 
   /** Puts a new set of rules in force: compiled beside the old one, then swapped in by one assignment. */
-  #apply(document: RuleDocument): void {
+  apply(document: RuleDocument): void {
     const addressOf = createAddressReader(document.trustProxy, document.forwardedBy)
     const isTrusted = createPeerTest(document.trustProxy)
     const followed = this.#askFollowers(document)
@@ -290,7 +290,7 @@ export class Engine {
 
   #liveRulesEvents(): ConstructorParameters<typeof LiveRules>[1] {
     return {
-      onRules: document => this.#apply(document),
+      onRules: document => this.apply(document),
       onTaken: source => this.events.emit('rules', source),
       onRejected: (source, mistakes) => {
         if (!this.events.emit('rejected', source, mistakes)) this.#warnLater('rejected', source)

@@ -1,9 +1,20 @@
+import type { QueuedWaiter } from '../decision/callers-in-queue.ts'
 import type { PendingVerdict } from '../decision/pending-verdict.ts'
 import type { Receipt } from '../decision/receipt.ts'
-import type { RuleState } from '../decision/rule-state.ts'
+import type { Sleeper } from './wake-heap.ts'
+
+/** Calls that wait and are all alike. */
+export interface Lane extends Sleeper {
+  /** Whether aborted calls can leave by a refund of the last turns. */
+  canShift(gone: readonly ScheduledCall[]): boolean
+  /** Removes aborted calls with all that they were charged; the calls behind them move up. */
+  shift(gone: readonly ScheduledCall[], now: number): void
+  /** Takes one call out with the first turn. */
+  takeOut(waiter: ScheduledCall): void
+}
 
 /** A call that has been admitted for a later moment. */
-export interface ScheduledCall {
+export interface ScheduledCall extends Sleeper, QueuedWaiter {
   readonly pending: PendingVerdict
   /** When it began to wait. */
   readonly since: number
@@ -11,19 +22,24 @@ export interface ScheduledCall {
   turn: number
   /** Its priority, from 0 to 1. */
   readonly rank: number
-  /** The rules that make it wait. */
-  readonly queues: readonly RuleState[]
   receipts: readonly Receipt[]
-  /** Its own timer; none if it waits in a lane. */
-  timer: NodeJS.Timeout | undefined
-  /** It was aborted, and is about to be refunded. */
+  /** The lane that it waits in; if it waits in none, it has a moment of its own, `wakeAt`. */
+  lane: Lane | undefined
+  /** It was aborted or refused, and is about to be refunded. */
   isGone: boolean
+  /** The last moment at which it may pass. */
+  readonly lastMoment: number
   settle(pending: PendingVerdict): void
 }
 
+/** Whether a charge is counted in this process: such a charge can be made again. */
+export function isLocal({ refund }: Receipt): boolean {
+  return refund === undefined
+}
+
 /** Whether a charge is counted in this process for a later moment: such a charge can move up. */
-export function isPending({ refund, passAt }: Receipt, now: number): boolean {
-  return refund === undefined && passAt > now
+export function isPending(receipt: Receipt, now: number): boolean {
+  return isLocal(receipt) && receipt.passAt > now
 }
 
 /** Lets a call pass whose last receipt is due. */

@@ -30,7 +30,7 @@ function house(...words: readonly TimelineRule[]) {
   const now = (): number => Date.now() * 1000
   const judge = createTestDecider(words)
   const freed = vi.fn()
-  const waiting = new ScheduledCalls(now, freed)
+  const waiting = new ScheduledCalls({ now, onFreed: freed })
   const callOf = (key: string) => ({ method: 'GET', path: '/', attributes: { key } })
   const call = (cost = 1, key = 'a', rest: AbortSignal = new AbortController().signal): Waited | undefined => {
     const controller = new AbortController()
@@ -44,7 +44,7 @@ function house(...words: readonly TimelineRule[]) {
     if (pending.waitMs === 0) pass(pending)
     else {
       const signal = AbortSignal.any([controller.signal, rest])
-      waiting.hold(pending, now(), signal).then(pass, reason => {
+      waiting.hold(pending, now(), { signal }).then(pass, reason => {
         waited.gaveUp = reason
       })
     }

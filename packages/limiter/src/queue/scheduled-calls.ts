@@ -1,135 +1,282 @@
 import type { PendingVerdict } from '../decision/pending-verdict.ts'
-import { type Receipt, refundCharge } from '../decision/receipt.ts'
+import { enterQueue, leaveQueue } from '../decision/queue-room.ts'
+import type { Receipt } from '../decision/receipt.ts'
+import type { CompiledRule } from '../rules/compile.ts'
 import { getOrAdd } from '../rules/get-or-add.ts'
 import type { Table } from '../stores/memory/table.ts'
 import { passLater } from './long-timer.ts'
 import { moveUp } from './move-up.ts'
-import { isPending, latest, passWaiter, type ScheduledCall } from './scheduled-call.ts'
-import { WaitingLane } from './scheduled-lane.ts'
+import { isLocal, type Lane, latest, passWaiter, type ScheduledCall } from './scheduled-call.ts'
+import { patienceUsOf, type Turn, WaitingLane } from './scheduled-lane.ts'
 import { nodeTimers, type Timers } from './timers.ts'
+import { WakeHeap } from './wake-heap.ts'
 
 /** The calls that wait for one count: in a lane if they are alike, or else one by one. */
 type Group = WaitingLane | Set<ScheduledCall>
+
+/** A call that waits for so much longer than it may is overdue. */
+const OVERDUE_US = 250_000
+/** A timer that is set for longer fires at once. */
+const LONGEST_CHECK_MS = 2 ** 31 - 1
+
+export interface HoldOptions {
+  /** Ends the wait. */
+  readonly signal?: AbortSignal | undefined
+  /** The priority of the call, from 0 to 1. */
+  readonly rank?: number | undefined
+  /** The verdict of a call that must leave its place to another caller. */
+  refuse?(rule: CompiledRule): PendingVerdict | Promise<PendingVerdict>
+}
+
+export interface ScheduledCallsOptions {
+  readonly now: () => number
+  /** Aborted calls have been refunded. */
+  onFreed(receipts: readonly Receipt[]): void
+  /** A call was still waiting long after its last moment. */
+  onOverdue?(): void
+  /** Those of Node unless given. */
+  readonly timers?: Timers | undefined
+}
 
 /**
  * Calls that have been admitted for a later moment. Each was counted when it was decided. A call that is aborted is refunded,
  * and the calls behind it move up. Most calls that wait for one count are alike, and wait in a lane, where those of a higher
  * priority overtake the others; the order of all other calls is fixed, and they are refunded and counted again one by one.
+ *
+ * One timer is set for the first moment of all. Calls pass in `passDue` only, and never while groups are changed.
  */
 export class ScheduledCalls {
-  readonly #now: () => number
-  readonly #onFreed: (receipts: readonly Receipt[]) => void
+  /** From this moment on `passDue` has something to do, although a timer may be late. */
+  dueAt: number = Number.POSITIVE_INFINITY
+  readonly #options: ScheduledCallsOptions
   readonly #timers: Timers
   readonly #groups = new Map<Table, Map<number, Group>>()
+  /** The calls that wait for counts of a shared store. */
+  readonly #sharedLanes = new Map<string, WaitingLane>()
+  readonly #heap = new WakeHeap<ScheduledCall | WaitingLane>()
+  #timer: NodeJS.Timeout | undefined
+  /** The moment for which the timer is set. */
+  #timerAt = Number.POSITIVE_INFINITY
   #gone: ScheduledCall[] = []
   #turns = 0
+  /** All calls that wait. */
+  readonly #waiting = new Set<ScheduledCall>()
+  #checking: NodeJS.Timeout | undefined
+  /** The last moment that is checked next. */
+  #checkAt = Number.POSITIVE_INFINITY
 
-  constructor(now: () => number, onFreed: (receipts: readonly Receipt[]) => void, timers: Timers = nodeTimers) {
-    this.#now = now
-    this.#timers = timers
-    this.#onFreed = onFreed
+  constructor(options: ScheduledCallsOptions) {
+    this.#options = options
+    this.#timers = options.timers ?? nodeTimers
   }
 
-  /** Resolves to the verdict at its moment; rejects with the signal's reason if that comes first. */
-  hold(pending: PendingVerdict, since: number, signal?: AbortSignal, rank = 0): Promise<PendingVerdict> {
+  /**
+   * Resolves to the verdict at its moment; rejects with the signal's reason if that comes first. If another caller needs its place, it
+   * resolves to what `refuse` says.
+   */
+  hold(
+    pending: PendingVerdict,
+    since: number,
+    { signal, rank = 0, refuse }: HoldOptions = {},
+  ): Promise<PendingVerdict> {
+    const now = this.#options.now()
+    if (this.dueAt <= now) this.passDue(now)
+    const { receipts } = pending
+    if (latest(receipts) <= now && !this.isBehind(pending))
+      return Promise.resolve(pending.afterWait(receipts, (latest(receipts) - since) / 1000))
     return new Promise((resolve, reject) => {
       const leave = (): void => {
-        this.#timers.clear(waiter.timer)
+        this.#waiting.delete(waiter)
+        if (this.#waiting.size === 0) this.#endChecks()
         signal?.removeEventListener('abort', abandon)
-        for (const state of waiter.queues) state.waiting--
+        for (const { state, key } of queues) leaveQueue(state, key)
       }
       const abandon = (): void => {
-        leave()
         this.#abandon(waiter)
+        leave()
         reject(signal?.reason)
       }
+      const giveWay = (rule: CompiledRule): void => {
+        this.#abandon(waiter)
+        leave()
+        resolve(refuse?.(rule) ?? pending.refusedBy(rule, 'queue-full'))
+      }
       const settle = (settled: PendingVerdict): void => {
+        waiter.isGone = true
         leave()
         this.#forget(waiter)
         resolve(settled)
       }
-      const { receipts } = pending
-      const queues = receipts.filter(({ passAt }) => passAt > since).map(({ state }) => state)
-      const turn = this.#turns++
+      const queues = receipts.filter(({ passAt }) => passAt > since)
       const waiter: ScheduledCall = {
-        ...{ pending, since, turn, rank, queues, receipts },
-        ...{ timer: undefined, isGone: false, settle },
+        ...{ pending, since, turn: this.#turns++, rank, receipts, settle, giveWay },
+        ...{
+          lane: undefined,
+          wakeAt: Number.POSITIVE_INFINITY,
+          isGone: false,
+          lastMoment: lastMomentOf(receipts, since),
+        },
       }
-      for (const state of waiter.queues) state.waiting++
+      this.#waiting.add(waiter)
       signal?.addEventListener('abort', abandon, { once: true })
-      this.#enter(waiter, this.#now())
+      this.#enter(waiter, now)
+      for (const { state, key } of queues) enterQueue(state, key, waiter)
       if (signal?.aborted) abandon()
+      this.#arm(now)
+      if (this.#timerAt <= now) this.passDue(now)
+      this.#check(waiter.lastMoment, now)
     })
   }
 
+  /**
+   * Whether calls wait in this process for the same counts of a shared store. The store may let a later call pass at once while its answer
+   * to an earlier one is under way, and the earlier one is then the first to pass.
+   */
+  isBehind({ receipts }: PendingVerdict): boolean {
+    if (this.#sharedLanes.size === 0) return false
+    const place = placeOf(receipts)
+    return place !== undefined && this.#sharedLanes.has(place)
+  }
+
+  /** Lets all calls pass whose moment has come. */
+  passDue(now: number): void {
+    const freed = this.#gone.length > 0 ? this.#release(now) : []
+    for (let first = this.#heap.first(); first && first.wakeAt <= now; first = this.#heap.first()) {
+      if (first instanceof WaitingLane) {
+        const passing = first.passDue(now)
+        if (!first.isEmpty) this.#heap.push(first, 0)
+        for (const waiter of passing) passWaiter(waiter)
+      } else passWaiter(first)
+    }
+    this.#arm(now)
+    if (freed.length > 0) this.#options.onFreed(freed)
+  }
+
+  /** What a timer that is set for a moment needs. */
+  #timing(): { now: () => number; timers: Timers } {
+    return { now: this.#options.now, timers: this.#timers }
+  }
+
   #enter(waiter: ScheduledCall, now: number): void {
-    const pending = waiter.receipts.filter(receipt => isPending(receipt, now))
-    const [only] = pending
-    const leftMs = Math.ceil((latest(waiter.receipts) - now) / 1000)
-    const group = only && this.#groupAt(only)
-    const isAlike = only && pending.length === 1 && leftMs > 0 && only.passAt === latest(waiter.receipts)
-    if (isAlike && (group === undefined || (group instanceof WaitingLane && group.takes(only)))) {
-      const lane = group ?? new WaitingLane(only, this.#now, this.#timers)
-      this.#setGroup(only, lane)
-      lane.add(waiter, only, now)
+    const place = placeOf(waiter.receipts)
+    if (place !== undefined) {
+      const lane = getOrAdd(this.#sharedLanes, place, () => new WaitingLane(waiter.receipts))
+      this.#join(lane, waiter, waiter.receipts)
       return
     }
-    for (const receipt of pending) this.#setOf(receipt).add(waiter)
-    this.#arm(waiter, now)
+    const open = waiter.receipts.filter(({ passAt }) => passAt > now)
+    const [only] = open
+    const group = this.#groupAt(only!)
+    if (open.length === 1 && (group === undefined || (group instanceof WaitingLane && group.takes(only!)))) {
+      const lane = group ?? new WaitingLane(open)
+      if (!group) this.#setGroup(only!, lane)
+      this.#join(lane, waiter, open)
+      return
+    }
+    for (const receipt of open) this.#setOf(receipt).add(waiter)
+    this.#schedule(waiter)
+  }
+
+  #join(lane: WaitingLane, waiter: ScheduledCall, turn: Turn): void {
+    const before = lane.wakeAt
+    lane.add(waiter, turn)
+    if (lane.wakeAt !== before) this.#heap.push(lane, 0)
   }
 
   /** Lets a call that is in no lane pass at its moment. */
-  #arm(waiter: ScheduledCall, now: number): void {
-    this.#timers.clear(waiter.timer)
+  #schedule(waiter: ScheduledCall): void {
     const moment = latest(waiter.receipts)
-    const leftMs = Math.ceil((moment - now) / 1000)
-    const pass = (): void => passWaiter(waiter)
-    const set = (timer: NodeJS.Timeout): void => {
-      waiter.timer = timer
+    if (waiter.wakeAt === moment) return
+    waiter.wakeAt = moment
+    this.#heap.push(waiter, waiter.turn)
+  }
+
+  #arm(now: number): void {
+    const first = this.#heap.first()?.wakeAt ?? Number.POSITIVE_INFINITY
+    this.dueAt = this.#gone.length > 0 ? 0 : first
+    if (first === this.#timerAt) return
+    this.#timers.clear(this.#timer)
+    this.#timer = undefined
+    this.#timerAt = first
+    if (first === Number.POSITIVE_INFINITY) return
+    const pass = (): void => {
+      this.#timerAt = Number.POSITIVE_INFINITY
+      this.passDue(Math.max(first, this.#options.now()))
     }
-    // a call that may pass now must not be overtaken by one that comes before a timer fires
-    if (leftMs <= 0) pass()
-    else passLater(pass, { leftMs, moment, now: this.#now, timers: this.#timers, set })
+    const set = (timer: NodeJS.Timeout): void => {
+      this.#timer = timer
+    }
+    const leftMs = Math.max(1, Math.ceil((first - now) / 1000))
+    passLater(pass, { leftMs, moment: first, ...this.#timing(), set })
+  }
+
+  /** Checks at the last moment of the calls that wait that none of them still does. */
+  #check(lastMoment: number, now: number): void {
+    if (lastMoment >= this.#checkAt) return
+    this.#endChecks()
+    if (lastMoment === Number.POSITIVE_INFINITY) return
+    this.#checkAt = lastMoment
+    const check = (): void => {
+      this.#checkAt = Number.POSITIVE_INFINITY
+      this.#passOverdue(this.#options.now() - OVERDUE_US)
+      let next = Number.POSITIVE_INFINITY
+      for (const waiter of this.#waiting) next = Math.min(next, waiter.lastMoment)
+      this.#check(next, this.#options.now())
+    }
+    const leftMs = Math.max(1, Math.ceil((lastMoment + OVERDUE_US - now) / 1000))
+    this.#checking = this.#timers.set(check, Math.min(leftMs, LONGEST_CHECK_MS))
+  }
+
+  #endChecks(): void {
+    this.#timers.clear(this.#checking)
+    this.#checking = undefined
+    this.#checkAt = Number.POSITIVE_INFINITY
+  }
+
+  /** The last resort for calls whose moment has long come: a timer was lost, or the queue has a fault. */
+  #passOverdue(moment: number): void {
+    const overdue = [...this.#waiting].filter(({ lastMoment }) => lastMoment <= moment)
+    if (overdue.length === 0) return
+    this.#options.onOverdue?.()
+    this.#timerAt = Number.POSITIVE_INFINITY
+    this.passDue(this.#options.now())
+    for (const waiter of overdue) {
+      if (waiter.isGone) continue
+      waiter.lane?.takeOut(waiter)
+      passWaiter(waiter)
+    }
   }
 
   /** Calls that are aborted in one turn of the event loop are handled together. */
   #abandon(waiter: ScheduledCall): void {
-    if (this.#gone.length === 0) this.#timers.soon(() => this.#release())
+    if (this.#gone.length === 0) this.#timers.soon(() => this.passDue(this.#options.now()))
     waiter.isGone = true
+    waiter.wakeAt = Number.POSITIVE_INFINITY
     this.#gone.push(waiter)
+    this.dueAt = 0
   }
 
-  #release(): void {
-    const now = this.#now()
+  /** Refunds the aborted calls, and lets the others move up; returns what was refunded. */
+  #release(now: number): Receipt[] {
     const gone = this.#gone.sort((a, b) => b.turn - a.turn)
     this.#gone = []
+    const freed = gone.toReversed().flatMap(({ receipts }) => receipts)
     const others: ScheduledCall[] = []
-    for (const [lane, leaving] of this.#byLane(gone, others)) {
-      for (const receipt of leaving.flatMap(({ receipts }) => receipts.toReversed())) {
-        if (this.#groupAt(receipt) !== lane) refundCharge(receipt, now, 'all')
-      }
-      lane.shift(leaving, now)
-      if (lane.isEmpty) this.#dropGroup(leaving[0]!.receipts.find(receipt => this.#groupAt(receipt) === lane)!)
-    }
-    if (others.length > 0) this.#moveUp(others, now)
-    this.#onFreed(gone.toReversed().flatMap(({ receipts }) => receipts))
-  }
-
-  /** The lanes that the aborted calls can leave; the other calls are added to `others`. */
-  #byLane(gone: readonly ScheduledCall[], others: ScheduledCall[]): Map<WaitingLane, ScheduledCall[]> {
-    const byLane = new Map<WaitingLane, ScheduledCall[]>()
+    const byLane = new Map<Lane, ScheduledCall[]>()
     for (const waiter of gone) {
-      const groups = waiter.receipts.flatMap(receipt => this.#groupAt(receipt) ?? [])
-      const [lane] = groups
-      if (groups.length !== 1 || !(lane instanceof WaitingLane)) others.push(waiter)
-      else getOrAdd(byLane, lane, () => []).push(waiter)
+      if (waiter.lane) getOrAdd(byLane, waiter.lane, () => []).push(waiter)
+      else others.push(waiter)
     }
     for (const [lane, leaving] of byLane) {
-      if (lane.canShift(leaving)) continue
-      byLane.delete(lane)
-      others.push(...leaving)
+      if (!lane.canShift(leaving)) {
+        others.push(...leaving)
+        continue
+      }
+      lane.shift(leaving, now)
+      this.#forget(leaving[0]!)
     }
-    return byLane
+    if (others.length > 0) this.#moveUp(others, now)
+    return freed
   }
 
   /** Counts again all calls that wait for a count of the aborted ones, and for every other count of those. */
@@ -137,15 +284,22 @@ export class ScheduledCalls {
     const affected = new Set(gone)
     for (const waiter of affected) {
       for (const receipt of waiter.receipts) {
-        const group = this.#groupAt(receipt)
-        if (group) for (const other of this.#setOf(receipt)) affected.add(other)
+        if (!this.#groupAt(receipt)) continue
+        for (const other of this.#setOf(receipt)) affected.add(other)
       }
     }
-    for (const waiter of moveUp([...affected], now)) this.#arm(waiter, now)
+    for (const waiter of moveUp([...affected], now)) this.#schedule(waiter)
     for (const waiter of gone) this.#forget(waiter)
   }
 
+  /** Removes a call from all groups that it was in one by one, and groups that no call waits in any more. */
   #forget(waiter: ScheduledCall): void {
+    waiter.wakeAt = Number.POSITIVE_INFINITY
+    const place = placeOf(waiter.receipts)
+    if (place !== undefined) {
+      if (this.#sharedLanes.get(place)?.isEmpty) this.#sharedLanes.delete(place)
+      return
+    }
     for (const receipt of waiter.receipts) {
       const group = this.#groupAt(receipt)
       if (group instanceof Set) group.delete(waiter)
@@ -153,8 +307,8 @@ export class ScheduledCalls {
     }
   }
 
-  #groupAt({ state, slot }: Receipt): Group | undefined {
-    return this.#groups.get(state.table)?.get(slot)
+  #groupAt(receipt: Receipt): Group | undefined {
+    return this.#groups.get(receipt.state.table)?.get(receipt.slot)
   }
 
   /** The calls that wait for a count and are in no lane. */
@@ -163,22 +317,32 @@ export class ScheduledCalls {
     if (group instanceof Set) return group
     const waiters = new Set<ScheduledCall>()
     this.#setGroup(receipt, waiters)
-    const now = this.#now()
     for (const waiter of group?.dissolve() ?? []) {
       waiters.add(waiter)
-      if (!waiter.isGone) this.#arm(waiter, now)
+      if (!waiter.isGone) this.#schedule(waiter)
     }
     return waiters
   }
 
-  #setGroup({ state, slot }: Receipt, group: Group): void {
-    const groups = this.#groups.get(state.table) ?? new Map<number, Group>()
-    this.#groups.set(state.table, groups.set(slot, group))
+  #setGroup(receipt: Receipt, group: Group): void {
+    getOrAdd(this.#groups, receipt.state.table, () => new Map<number, Group>()).set(receipt.slot, group)
   }
 
-  #dropGroup({ state, slot }: Receipt): void {
-    const groups = this.#groups.get(state.table)
-    groups?.delete(slot)
-    if (groups?.size === 0) this.#groups.delete(state.table)
+  #dropGroup(receipt: Receipt): void {
+    const { table } = receipt.state
+    const groups = this.#groups.get(table)
+    groups?.delete(receipt.slot)
+    if (groups?.size === 0) this.#groups.delete(table)
   }
+}
+
+/** What calls that wait for counts of a shared store have in common: rules, keys and costs. Undefined if all is counted in this process. */
+function placeOf(receipts: readonly Receipt[]): string | undefined {
+  if (receipts.every(isLocal)) return undefined
+  return receipts.map(({ state, cost, key }) => `${state.rule.id} ${cost} ${key}`).join('\n')
+}
+
+/** The last moment at which a call may pass: that of its charges, or what its rules allow if others overtake it. */
+function lastMomentOf(receipts: readonly Receipt[], since: number): number {
+  return Math.max(latest(receipts), since + patienceUsOf(receipts))
 }

@@ -1,8 +1,6 @@
 import type { Meter } from '../algorithms/algorithm.ts'
 import { type Receipt, refundCharge } from '../decision/receipt.ts'
-import { passLater } from './long-timer.ts'
-import { passWaiter, type ScheduledCall } from './scheduled-call.ts'
-import { nodeTimers, type Timers } from './timers.ts'
+import { isLocal, type Lane, latest, type ScheduledCall } from './scheduled-call.ts'
 
 interface Member {
   readonly waiter: ScheduledCall
@@ -10,9 +8,12 @@ interface Member {
   behind: Member | undefined
 }
 
+/** What a call is charged that passes at one position of a lane. */
+export type Turn = readonly Receipt[]
+
 /**
- * Calls that wait for one count of one rule and are all alike: each has one charge for a later moment, of the same cost. A
- * charge then belongs to a position in the lane and not to a call:
+ * Calls that wait and are all alike: in this process for one count of one rule, each with one charge of the same cost for a later moment;
+ * or each with the same charges, some of them in a shared store. Charges then belong to a position in the lane and not to a call:
  *
  *   calls    a   b   c   d            b is aborted:  a   c   d
  *   turns   100 200 300 400                       100 200 300       the last turn is refunded
@@ -20,40 +21,39 @@ interface Member {
  * The first call passes at the first turn, and a call of a higher priority takes its position before those of a lower one. If a call is aborted, the calls behind it move up: the last turn of the lane is
  * refunded, which takes the same time however many calls wait. A part of a schedule that kept the limit keeps it, too.
  */
-export class WaitingLane {
-  readonly #now: () => number
-  readonly #timers: Timers
+export class WaitingLane implements Lane {
+  /** The first turn; infinite if no call waits. */
+  wakeAt: number = Number.POSITIVE_INFINITY
   readonly #cost: number
+  readonly #isLocal: boolean
   readonly #meters: readonly Meter[]
   readonly #patienceUs: number
   readonly #members = new Map<ScheduledCall, Member>()
   #first: Member | undefined
   #last: Member | undefined
-  /** One for each call, and for each aborted call that has not left yet. */
-  #turns: Receipt[] = []
-  /** The first turn that is not due yet. */
+  /** From the next one on, one for each call, in the order of their moments. */
+  #turns: Turn[] = []
   #next = 0
-  #timer: NodeJS.Timeout | undefined
 
-  constructor({ state, cost }: Receipt, now: () => number, timers: Timers = nodeTimers) {
-    this.#now = now
-    this.#timers = timers
+  constructor(turn: Turn) {
+    const [{ state, cost }] = turn as [Receipt]
     this.#cost = cost
+    this.#isLocal = turn.every(isLocal)
     this.#meters = state.table.meters
-    this.#patienceUs = Math.max(...this.#meters.map(({ maxWaitUs }) => maxWaitUs))
+    this.#patienceUs = patienceUsOf(turn)
   }
 
   get isEmpty(): boolean {
-    return this.#next === this.#turns.length
+    return this.#first === undefined
   }
 
-  /** Whether a call with such a charge is like those that wait here. */
+  /** Whether a call with such a charge in this process is like those that wait here. */
   takes({ state, cost }: Receipt): boolean {
     return cost === this.#cost && state.table.meters === this.#meters
   }
 
-  add(waiter: ScheduledCall, turn: Receipt, now: number): void {
-    this.#turns.push(turn)
+  add(waiter: ScheduledCall, turn: Turn): void {
+    this.#addTurn(turn)
     const ahead = this.#overtake(waiter)
     const behind = ahead ? ahead.behind : this.#first
     const member: Member = { waiter, ahead, behind }
@@ -62,7 +62,16 @@ export class WaitingLane {
     if (behind) behind.ahead = member
     else this.#last = member
     this.#members.set(waiter, member)
-    if (!this.#timer) this.#arm(now)
+    waiter.lane = this
+    this.#setWakeAt()
+  }
+
+  /** Answers of a shared store take more or less time, so a turn may be a little earlier than that of the call before. */
+  #addTurn(turn: Turn): void {
+    let at = this.#turns.length
+    while (at > this.#next && latest(this.#turns[at - 1]!) > latest(turn)) at--
+    if (at === this.#turns.length) this.#turns.push(turn)
+    else this.#turns.splice(at, 0, turn)
   }
 
   /**
@@ -72,7 +81,7 @@ export class WaitingLane {
   #overtake(waiter: ScheduledCall): Member | undefined {
     let ahead = this.#last
     for (let index = this.#turns.length - 1; ahead && ahead.waiter.rank < waiter.rank; index--) {
-      if (this.#turns[index]!.passAt > ahead.waiter.since + this.#patienceUs) break
+      if (latest(this.#turns[index]!) > ahead.waiter.since + this.#patienceUs) break
       const { turn } = ahead.waiter
       ahead.waiter.turn = waiter.turn
       waiter.turn = turn
@@ -81,66 +90,59 @@ export class WaitingLane {
     return ahead
   }
 
-  /** Whether aborted calls can leave by a refund of the last turns. */
+  /** Whether aborted calls can leave by a refund of the last turns. What another process counts cannot be counted again in any other way. */
   canShift(gone: readonly ScheduledCall[]): boolean {
-    if (!this.#turns.at(-1) || this.#turns.at(-1)!.state.table.meters !== this.#meters) return false
+    if (!this.#isLocal) return true
+    if (this.#turns.at(-1)![0]!.state.table.meters !== this.#meters) return false
     // a call of a larger cost may wait for its own cost from the moment it came: the next call cannot take over such a turn
-    return this.#cost === 1 || (this.#first !== undefined && !gone.includes(this.#first.waiter))
+    return this.#cost === 1 || !gone.includes(this.#first!.waiter)
   }
 
-  /** Removes aborted calls; the calls behind them move up. */
+  /** Removes aborted calls with all that they were charged; the calls behind them move up. */
   shift(gone: readonly ScheduledCall[], now: number): void {
     for (const waiter of gone) {
-      const member = this.#members.get(waiter)
-      if (member) this.#remove(member)
-      refundCharge(this.#turns.pop()!, now, 'all')
+      this.#remove(this.#members.get(waiter)!)
+      this.#hand(waiter, this.#turns.pop()!)
+      for (const receipt of waiter.receipts.toReversed()) refundCharge(receipt, now, 'all')
     }
-    if (this.isEmpty) this.#disarm()
+    this.#setWakeAt()
   }
 
   /** Gives each call the turn of its position, for calls that are no longer alike: from then on each has its own. */
   dissolve(): ScheduledCall[] {
-    this.#disarm()
-    const waiters: ScheduledCall[] = []
-    for (let member = this.#first; member; member = member.behind) {
-      hand(member.waiter, this.#turns[this.#next++]!)
-      waiters.push(member.waiter)
-    }
-    this.#next = this.#turns.length
-    return waiters
+    return this.#passUntil(Number.POSITIVE_INFINITY)
   }
 
-  #disarm(): void {
-    this.#timers.clear(this.#timer)
-    this.#timer = undefined
+  /** Takes out the calls whose turns are due. */
+  passDue(now: number): ScheduledCall[] {
+    return this.#passUntil(now)
   }
 
-  #arm(now: number): void {
-    const moment = this.#turns[this.#next]!.passAt
-    const leftMs = Math.max(1, Math.ceil((moment - now) / 1000))
-    const set = (timer: NodeJS.Timeout): void => {
-      this.#timer = timer
-    }
-    passLater(() => this.#pass(moment), { leftMs, moment, now: this.#now, timers: this.#timers, set })
+  /** Takes one call out with the first turn. */
+  takeOut(waiter: ScheduledCall): void {
+    this.#remove(this.#members.get(waiter)!)
+    this.#hand(waiter, this.#turns[this.#next++]!)
+    this.#setWakeAt()
   }
 
-  /** The turns up to a moment are due. */
-  #pass(moment: number): void {
-    const now = Math.max(moment, this.#now())
-    this.#timer = undefined
+  #passUntil(now: number): ScheduledCall[] {
     const passing: ScheduledCall[] = []
-    while (this.#next < this.#turns.length && this.#turns[this.#next]!.passAt <= now) {
-      // aborted calls leave their turn to the next call
-      while (this.#first?.waiter.isGone) this.#remove(this.#first)
-      if (!this.#first) break
+    while (this.#first && latest(this.#turns[this.#next]!) <= now) {
       const { waiter } = this.#first
       this.#remove(this.#first)
-      hand(waiter, this.#turns[this.#next++]!)
+      this.#hand(waiter, this.#turns[this.#next++]!)
       passing.push(waiter)
     }
-    if (this.#next * 2 > this.#turns.length) this.#forgetPassed()
-    if (this.#first) this.#arm(now)
-    for (const waiter of passing) passWaiter(waiter)
+    if (this.#next * 2 > this.#turns.length) {
+      this.#turns = this.#turns.slice(this.#next)
+      this.#next = 0
+    }
+    this.#setWakeAt()
+    return passing
+  }
+
+  #setWakeAt(): void {
+    this.wakeAt = this.#first ? latest(this.#turns[this.#next]!) : Number.POSITIVE_INFINITY
   }
 
   #remove({ ahead, behind, waiter }: Member): void {
@@ -149,14 +151,18 @@ export class WaitingLane {
     if (behind) behind.ahead = ahead
     else this.#last = ahead
     this.#members.delete(waiter)
+    waiter.lane = undefined
   }
 
-  #forgetPassed(): void {
-    this.#turns = this.#turns.slice(this.#next)
-    this.#next = 0
+  #hand(waiter: ScheduledCall, turn: Turn): void {
+    const [only] = turn
+    waiter.receipts = this.#isLocal
+      ? waiter.receipts.map(receipt => (receipt.state.table === only!.state.table ? only! : receipt))
+      : turn
   }
 }
 
-function hand(waiter: ScheduledCall, turn: Receipt): void {
-  waiter.receipts = waiter.receipts.map(receipt => (receipt.state === turn.state ? turn : receipt))
+/** The longest that rules let a call wait. */
+export function patienceUsOf(receipts: readonly Receipt[]): number {
+  return Math.max(...receipts.flatMap(({ state }) => state.rule.meters.map(({ maxWaitUs }) => maxWaitUs)))
 }

@@ -33,7 +33,7 @@ async function walk(steps: readonly Step[], timeout = '1000s'): Promise<Fate[]> 
   const now = (): number => Date.now() * 1000
   const queue = { timeout, size: 1000 }
   const decider = createTestDecider([{ limit: '10/s', algorithm: 'leaky-bucket', burst: 500, whenFull: 'wait', queue }])
-  const waiting = new ScheduledCalls(now, () => {})
+  const waiting = new ScheduledCalls({ now, onFreed: () => {} })
   const fates: Fate[] = []
   const open: AbortController[] = []
   for (const { gapMs, rank, cost, leaves } of steps) {
@@ -50,7 +50,7 @@ async function walk(steps: readonly Step[], timeout = '1000s'): Promise<Fate[]> 
     const leave = (): void => {
       open.splice(open.indexOf(controller), 1)
     }
-    waiting.hold(pending, now(), controller.signal, rank).then(({ waitMs }) => {
+    waiting.hold(pending, now(), { signal: controller.signal, rank }).then(({ waitMs }) => {
       leave()
       fates.push(Object.assign(fate, { passedAt: Date.now() - start, waitMs }))
     }, leave)

@@ -1,32 +1,54 @@
+import type { QueuedWaiter } from '../decision/callers-in-queue.ts'
 import type { PendingVerdict } from '../decision/pending-verdict.ts'
+import { enterQueue, leaveQueue } from '../decision/queue-room.ts'
 import type { Receipt } from '../decision/receipt.ts'
 import type { RuleState } from '../decision/rule-state.ts'
+import { getOrAdd } from '../rules/get-or-add.ts'
 import { OVERFLOW_SLOT } from '../stores/memory/table.ts'
+import type { Reason } from '../verdict.ts'
 import { RankedQueue } from './ranked-queue.ts'
 import { nodeTimers, type Timers } from './timers.ts'
 
-interface QueuedCall {
+interface QueueTicket {
   readonly state: RuleState
   readonly key: string
   /** Calls of a higher rank are served first. */
   readonly rank: number
+  /** Whether another process may release a slot. */
+  readonly polls: boolean
   /** Decides the call again; the verdict says whether the rule is still exhausted. */
-  attempt(): PendingVerdict
+  attempt(): PendingVerdict | Promise<PendingVerdict>
+}
+
+interface QueuedCall extends QueueTicket, QueuedWaiter {
+  /** A shared store was asked, and has not answered yet. */
+  asked: Promise<PendingVerdict> | undefined
+  isGone: boolean
   admit(pending: PendingVerdict): void
-  /** Refuses the call to make room for one of a higher rank. */
-  dismiss(): void
+  /** Refuses the call, unless there is a slot for it at last. */
+  dismiss(reason: Reason): void
+  fail(error: unknown): void
 }
 
 /** A timer that is set for longer fires at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
+/** How often a shared store is asked for the first call of a queue: no other process reports that it has released a slot. */
+const ASK_AGAIN_MS = 25
+
+/** The calls that wait for the slots of one key. */
+class Line extends RankedQueue<QueuedCall> {
+  /** Set if the first call is to be decided again. */
+  poll: NodeJS.Timeout | undefined
+}
 
 /**
  * Calls that wait for a concurrency slot, per rule and key: the highest rank first, and first come, first served within a rank. Nothing is charged while a call
- * waits; when a slot is released, the first call in the queue is decided again.
+ * waits; when a slot is released, the first call in the queue is decided again. If a slot may be released by another process, the
+ * first call is decided again and again.
  */
 export class SlotQueue {
   readonly #timers: Timers
-  readonly #queues = new Map<RuleState, Map<string, RankedQueue<QueuedCall>>>()
+  readonly #queues = new Map<RuleState, Map<string, Line>>()
   /** Calls that are first in their queue while another rule is exhausted, and that rule. */
   readonly #waitingElsewhere = new Map<QueuedCall, RuleState>()
 
@@ -42,41 +64,50 @@ export class SlotQueue {
   }
 
   /** Resolves when a slot is free, or after the rule's timeout to the verdict of that moment. */
-  join(
-    state: RuleState,
-    key: string,
-    rank: number,
-    attempt: () => PendingVerdict,
-    signal?: AbortSignal,
-  ): Promise<PendingVerdict> {
+  join({ state, key, rank, attempt, polls }: QueueTicket, signal?: AbortSignal): Promise<PendingVerdict> {
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         this.#timers.clear(timer)
         signal?.removeEventListener('abort', abandon)
+        queued.isGone = true
         this.#remove(state, key, queued)
       }
       const abandon = (): void => {
         leave()
         reject(signal?.reason)
+        // an answer that comes too late may have taken a slot
+        queued.asked?.then(refund, () => {})
         this.#advance(state, key)
       }
       const admit = (pending: PendingVerdict): void => {
         leave()
         resolve(pending)
       }
-      const dismiss = (): void => {
-        const pending = attempt()
-        admit(pending.exhaustedRule ? pending.refusedBy(state.rule, 'queue-full') : pending)
+      const fail = (error: unknown): void => {
+        leave()
+        reject(error)
       }
-      const queued: QueuedCall = { state, key, rank, attempt, admit, dismiss }
+      const dismiss = (reason: Reason): void => {
+        const end = (pending: PendingVerdict): void =>
+          admit(pending.exhaustedRule ? pending.refusedBy(state.rule, reason) : pending)
+        const last = queued.asked ?? attempt()
+        if (last instanceof Promise) {
+          leave()
+          last.then(end, fail)
+        } else end(last)
+      }
+      const queued: QueuedCall = {
+        ...{ state, key, rank, attempt, polls },
+        ...{ asked: undefined, isGone: false, admit, dismiss, fail, giveWay: () => dismiss('queue-full') },
+      }
       const giveUp = (): void => {
-        const pending = attempt()
-        admit(pending.exhaustedRule ? pending.refusedBy(state.rule, 'timeout') : pending)
+        dismiss('timeout')
         // the next call may cost less
         this.#advance(state, key)
       }
       const timer = this.#timers.set(giveUp, Math.min(state.rule.queueTimeoutMs, MAX_TIMER_MS))
       this.#add(state, key, queued)
+      if (polls) this.#askLater(state, key)
       if (signal?.aborted) return abandon()
       signal?.addEventListener('abort', abandon, { once: true })
     })
@@ -89,7 +120,7 @@ export class SlotQueue {
       const candidate = queue.lowest()
       if (candidate && candidate.rank < (lowest?.rank ?? rank)) lowest = candidate
     }
-    lowest?.dismiss()
+    lowest?.dismiss('queue-full')
     return lowest !== undefined
   }
 
@@ -113,14 +144,51 @@ export class SlotQueue {
 
   #advance(state: RuleState, key: string): void {
     for (let first = this.#first(state, key); first; first = this.#first(state, key)) {
+      if (first.asked) return
       const pending = first.attempt()
-      if (pending.exhaustedRule) {
-        if (pending.exhaustedRule === state) this.#waitingElsewhere.delete(first)
-        else this.#waitingElsewhere.set(first, pending.exhaustedRule)
+      if (pending instanceof Promise) {
+        this.#await(first, pending)
         return
       }
-      first.admit(pending)
+      if (!this.#admitted(first, pending)) return
     }
+  }
+
+  #await(first: QueuedCall, pending: Promise<PendingVerdict>): void {
+    const { state, key } = first
+    first.asked = pending
+    pending.then(
+      answer => {
+        first.asked = undefined
+        if (!first.isGone && this.#admitted(first, answer)) this.#advance(state, key)
+        else this.#askLater(state, key)
+      },
+      error => {
+        if (!first.isGone) first.fail(error)
+        this.#advance(state, key)
+      },
+    )
+  }
+
+  #askLater(state: RuleState, key: string): void {
+    const line = this.#queues.get(state)?.get(key)
+    if (!line || line.poll) return
+    const ask = (): void => {
+      line.poll = undefined
+      this.#advance(state, key)
+    }
+    line.poll = this.#timers.set(ask, ASK_AGAIN_MS * (0.5 + Math.random()))
+  }
+
+  /** Admits a call unless its rule is still exhausted; returns whether it did. */
+  #admitted(first: QueuedCall, pending: PendingVerdict): boolean {
+    if (pending.exhaustedRule) {
+      if (pending.exhaustedRule === first.state) this.#waitingElsewhere.delete(first)
+      else this.#waitingElsewhere.set(first, pending.exhaustedRule)
+      return false
+    }
+    first.admit(pending)
+    return true
   }
 
   #first(state: RuleState, key: string): QueuedCall | undefined {
@@ -128,13 +196,10 @@ export class SlotQueue {
   }
 
   #add(state: RuleState, key: string, queued: QueuedCall): void {
-    const queues = this.#queues.get(state) ?? new Map<string, RankedQueue<QueuedCall>>()
-    this.#queues.set(state, queues)
-    const queue = queues.get(key) ?? new RankedQueue<QueuedCall>()
-    queues.set(key, queue)
-    queue.add(queued)
+    const queues = getOrAdd(this.#queues, state, () => new Map<string, Line>())
+    getOrAdd(queues, key, () => new Line()).add(queued)
     this.size++
-    state.waiting++
+    enterQueue(state, key, queued)
   }
 
   #remove(state: RuleState, key: string, queued: QueuedCall): void {
@@ -143,8 +208,16 @@ export class SlotQueue {
     if (!queue?.delete(queued)) return
     this.#waitingElsewhere.delete(queued)
     this.size--
-    state.waiting--
-    if (queue.size === 0) queues?.delete(key)
+    leaveQueue(state, key)
+    if (queue.size === 0) {
+      this.#timers.clear(queue.poll)
+      queues?.delete(key)
+    }
     if (queues?.size === 0) this.#queues.delete(state)
   }
+}
+
+/** Takes back what a call was charged that has left. */
+function refund(pending: PendingVerdict): void {
+  void pending.refund()
 }

@@ -1,17 +1,17 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import type { Call } from '../call.ts'
+import { warnOnce } from '../common/warn-once.ts'
 import { type CheckOptions, signalOf } from '../decision/check-options.ts'
 import type { Decider } from '../decision/decider.ts'
 import type { PendingVerdict } from '../decision/pending-verdict.ts'
+import { hasRoom } from '../decision/queue-room.ts'
 import type { Receipt } from '../decision/receipt.ts'
 import type { RuleState } from '../decision/rule-state.ts'
+import type { CompiledRule } from '../rules/compile.ts'
 import { type Counters, tallyRefusalBy } from '../stats/counters.ts'
 import type { Verdict } from '../verdict.ts'
 import { ScheduledCalls } from './scheduled-calls.ts'
 import { SlotQueue } from './slot-queue.ts'
 import type { Timers } from './timers.ts'
-
-const ASK_AGAIN_MS = 25
 
 export interface WaitQueueOptions {
   readonly now: () => number
@@ -20,6 +20,14 @@ export interface WaitQueueOptions {
   readonly counters: Counters
   /** Those of Node unless given. */
   readonly timers?: Timers | undefined
+}
+
+interface WaitingCall {
+  readonly call: Call
+  readonly cost: number
+  readonly since: number
+  readonly rank: number
+  readonly signal: AbortSignal | undefined
 }
 
 /** Calls that wait: for the moment at which they pass, or for a concurrency slot that another call must release. */
@@ -32,7 +40,16 @@ export class WaitQueue {
   constructor(options: WaitQueueOptions) {
     this.#options = options
     this.slots = new SlotQueue(options.timers)
-    this.#scheduled = new ScheduledCalls(options.now, receipts => this.slots.freed(receipts), options.timers)
+    this.#scheduled = new ScheduledCalls({
+      ...{ now: options.now, timers: options.timers },
+      onFreed: receipts => this.slots.freed(receipts),
+      onOverdue: () => warnOnce('DIANA_WAIT_OVERDUE'),
+    })
+  }
+
+  /** Lets calls pass whose moment has come although their timer has not fired, so that a call of `now` does not overtake them. */
+  passDue(now: number): void {
+    if (this.#scheduled.dueAt <= now) this.#scheduled.passDue(now)
   }
 
   /** The first rule of a call for whose slots other calls wait already. */
@@ -49,8 +66,9 @@ export class WaitQueue {
     since: number,
     options?: CheckOptions,
   ): Verdict | Promise<Verdict> {
-    if (pending.waitMs > 0) {
-      return this.#scheduled.hold(pending, since, signalOf(options), this.#options.decider().rankOf(call))
+    if (pending.waitMs > 0 || (pending.allowed && this.#scheduled.isBehind(pending))) {
+      const rank = this.#options.decider().rankOf(call)
+      return this.#schedule(pending, { call, cost, since, rank, signal: signalOf(options) }, options)
     }
     if (pending.exhaustedRule) return this.enqueue(call, cost, pending.exhaustedRule, options)
     return pending
@@ -58,28 +76,50 @@ export class WaitQueue {
 
   async enqueue(call: Call, cost: number, state: RuleState, options?: CheckOptions): Promise<Verdict> {
     const { decider, counters, now } = this.#options
-    const { rule, waiting } = state
+    const { rule } = state
     const since = now()
+    const key = rule.key(call)
     const rank = decider().rankOf(call)
-    if (waiting >= rule.queueSize && !(rank > 0 && this.slots.makeRoom(state, rank))) {
-      tallyRefusalBy(state, rule.key(call), counters)
+    if (!hasRoom(state, key) && !(rank > 0 && this.slots.makeRoom(state, rank))) {
+      tallyRefusalBy(state, key, counters)
       return (await decider().look(call, cost, since, options)).refusedBy(rule, 'queue-full')
     }
     const signal = signalOf(options)
-    const take = () => decider().takeLocal(call, cost, now(), options)
-    const isShared = decider()
+    const attempt = () => {
+      this.passDue(now())
+      return decider().take(call, cost, now(), options)
+    }
+    const polls = decider()
       .meets(call, options)
       .some(({ counter }) => counter)
-    const pending = isShared
-      ? await this.#askAgain(call, cost, state, options)
-      : await this.slots.join(state, rule.key(call), rank, take, signal)
-    if (pending.reason === 'timeout') tallyRefusalBy(state, rule.key(call), counters)
-    if (pending.waitMs > 0) return this.#scheduled.hold(pending, since, signal, rank)
+    const pending = await this.slots.join({ state, key, rank, attempt, polls }, signal)
+    if (pending.reason === 'timeout') tallyRefusalBy(state, key, counters)
+    if (pending.waitMs > 0) return this.#schedule(pending, { call, cost, since, rank, signal }, options)
     if (pending.allowed) {
       state.tally.waited++
       counters.total.waited++
     }
     return pending.afterWait(pending.receipts, (now() - since) / 1000)
+  }
+
+  #schedule(
+    pending: PendingVerdict,
+    { call, cost, since, rank, signal }: WaitingCall,
+    options: CheckOptions | undefined,
+  ): Promise<PendingVerdict> {
+    const { decider, counters, now } = this.#options
+    const refuse = (rule: CompiledRule): PendingVerdict | Promise<PendingVerdict> => {
+      // it was counted as one that passes
+      for (const { state } of pending.receipts) state.tally.undoPass(false)
+      counters.total.undoPass(false)
+      const { state, key = '' } = pending.receipts.find(receipt => receipt.state.rule === rule) ?? {}
+      tallyRefusalBy(state, key, counters)
+      const seen = decider().look(call, cost, now(), options)
+      return seen instanceof Promise
+        ? seen.then(one => one.refusedBy(rule, 'queue-full'))
+        : seen.refusedBy(rule, 'queue-full')
+    }
+    return this.#scheduled.hold(pending, since, { signal, rank, refuse })
   }
 
   /** Slots have been released. */
@@ -90,23 +130,5 @@ export class WaitQueue {
   /** The rules have changed. */
   reconsider(): void {
     this.slots.reconsider()
-  }
-
-  /** Waits for a slot that another process may release: no process reports that, so the store is asked again and again. */
-  async #askAgain(call: Call, cost: number, state: RuleState, options?: CheckOptions): Promise<PendingVerdict> {
-    const { decider, now } = this.#options
-    const signal = signalOf(options)
-    const until = now() + state.rule.queueTimeoutMs * 1000
-    state.waiting++
-    try {
-      for (;;) {
-        await pause(ASK_AGAIN_MS * (0.5 + Math.random()), undefined, { signal }).catch(() => signal?.throwIfAborted())
-        const pending = await decider().take(call, cost, now(), options)
-        if (!pending.exhaustedRule) return pending
-        if (now() >= until) return pending.refusedBy(state.rule, 'timeout')
-      }
-    } finally {
-      state.waiting--
-    }
   }
 }

@@ -43,6 +43,8 @@ export interface CompiledRule extends SettlementTerms {
   /** How many calls of this rule may wait in this process, and how long for a concurrency slot. */
   readonly queueSize: number
   readonly queueTimeoutMs: number
+  /** How many calls of one caller may wait; undefined if that depends on how many places are left. */
+  readonly queuePerCaller?: number | undefined
   /** The cost of a call by this rule; undefined if the caller of `check` gives it. */
   readonly cost: ((call: Call) => number) | undefined
   /** Where that cost is from. */
@@ -168,6 +170,7 @@ function compileRule(
     lease: plans === undefined && hold.holdMs === undefined ? rule.lease : ('off' as const),
     queueSize: waits ? rule.queue.size : 0,
     queueTimeoutMs: Math.min(timeoutMs ?? DEFAULT_QUEUE_TIMEOUT_MS, maxWaitMs),
+    queuePerCaller: rule.queue.perCaller,
     cost: measured?.estimate ?? compileCost(rule.cost, dimensions),
     measured,
     costInput: rule.cost,

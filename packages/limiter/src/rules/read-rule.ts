@@ -137,7 +137,7 @@ function toRule(options: RuleInput, algorithm: Algorithm, { hasStore }: Surround
     whenFull,
     whenStoreDown,
     lease,
-    queue: { size: options.queue.size, timeoutMs: options.queue.timeout },
+    queue: { size: options.queue.size, timeoutMs: options.queue.timeout, perCaller: options.queue.perCaller },
     answer,
     missing,
     cost,

@@ -45,6 +45,8 @@ export interface Answer {
 export interface Queue {
   readonly size: number
   readonly timeoutMs?: number | undefined
+  /** How many calls of one caller may wait; undefined if that depends on how many places are left. */
+  readonly perCaller?: number | undefined
 }
 
 /** Limits that depend on the caller. A caller without one has the limit of the rule. */

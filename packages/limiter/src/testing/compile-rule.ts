@@ -46,6 +46,7 @@ export function compileRule(
     enforced: whenFull !== 'shadow',
     queueSize: waits ? (queue.size ?? QUEUE_SIZE) : 0,
     queueTimeoutMs: timeoutMs ?? QUEUE_TIMEOUT_MS,
+    queuePerCaller: queue.perCaller,
     cost: undefined,
     settles: algorithm.limit === 'rate',
     overrun: undefined,

@@ -1,3 +1,4 @@
+import { CallersInQueue } from '../decision/callers-in-queue.ts'
 import { Decider } from '../decision/decider.ts'
 import { countsQuickly } from '../decision/quick-pass.ts'
 import type { Receipt } from '../decision/receipt.ts'
@@ -24,6 +25,7 @@ export function createTestDecider(
       isQuick: countsQuickly({ rule: compiled }),
       plans: undefined,
       waiting: 0,
+      callers: new CallersInQueue(),
       tally,
     }
   })

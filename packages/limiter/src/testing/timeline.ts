@@ -5,7 +5,7 @@ export interface TimelineRule {
   readonly limit: string | number | readonly (string | number)[]
   readonly algorithm?: string
   readonly whenFull?: 'refuse' | 'wait' | 'shadow'
-  readonly queue?: { readonly size?: number; readonly timeout?: string }
+  readonly queue?: { readonly size?: number; readonly timeout?: string; readonly perCaller?: number }
   /** Options of the algorithm. */
   readonly [option: string]: unknown
 }

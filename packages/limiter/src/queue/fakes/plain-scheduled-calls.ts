@@ -30,13 +30,13 @@ export class PlainWaiting {
   readonly #gone = new Set<Waiter>()
   #turns = 0
 
-  constructor(now: () => number, onFreed: (receipts: readonly Receipt[]) => void) {
+  constructor({ now, onFreed }: { now: () => number; onFreed: (receipts: readonly Receipt[]) => void }) {
     this.#now = now
     this.#onFreed = onFreed
   }
 
   /** Resolves to the judgement when its moment has come; rejects with the signal's reason if that comes first. */
-  hold(pending: PendingVerdict, since: number, signal?: AbortSignal): Promise<PendingVerdict> {
+  hold(pending: PendingVerdict, since: number, { signal }: { signal?: AbortSignal } = {}): Promise<PendingVerdict> {
     return new Promise((resolve, reject) => {
       const abandon = (): void => {
         this.#leave(waiter)

@@ -125,7 +125,13 @@ export interface CommonRuleOptions {
   readonly limit?: OneOrList<string | number> | PlanOptions | undefined
   readonly count?: Rule['count'] | undefined
   readonly whenFull?: WhenFull | undefined
-  readonly queue?: { readonly size?: number | undefined; readonly timeout?: string | undefined } | undefined
+  readonly queue?:
+    | {
+        readonly size?: number | undefined
+        readonly timeout?: string | undefined
+        readonly perCaller?: number | undefined
+      }
+    | undefined
   readonly whenStoreDown?: WhenStoreDown | undefined
   readonly lease?: 'auto' | 'off' | undefined
   readonly missing?: Missing | undefined

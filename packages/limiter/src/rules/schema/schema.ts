@@ -60,7 +60,11 @@ export interface RuleInput {
   readonly limit: readonly Limit[] | PlansInput
   readonly count?: Rule['count'] | undefined
   readonly whenFull: WhenFull
-  readonly queue: { readonly size: number; readonly timeout?: number | undefined }
+  readonly queue: {
+    readonly size: number
+    readonly timeout?: number | undefined
+    readonly perCaller?: number | undefined
+  }
   readonly whenStoreDown: WhenStoreDown
   readonly lease: 'auto' | 'off'
   readonly answer?: Partial<Answer> | undefined
@@ -272,6 +276,12 @@ const lastOptions = {
     .strictObject({
       size: z.int().min(1).max(100_000).default(1000).describe('How many calls may wait.'),
       timeout: duration.optional().describe('How long each may wait.'),
+      perCaller: z
+        .int()
+        .min(1)
+        .max(100_000)
+        .optional()
+        .describe('How many calls of one caller may wait; default: no more than places are left.'),
     })
     .default({ size: 1000 })
     .describe('With whenFull: wait.'),
