@@ -1,10 +1,8 @@
 import type { Meter } from '../algorithms/algorithm.ts'
 import { type CatchUp, catchUpTable } from './failover/catch-up.ts'
-import { delayBeside, type Held } from './leases/reservations.ts'
+import { delayBeside } from './leases/reservations.ts'
 import { layOut } from './memory/migrate-states.ts'
 import type { FleetCharge, FleetCounter, FleetRefund } from './store.ts'
-
-const NONE_HELD: Held = { amount: 0, until: 0 }
 
 /**
  * For stores that keep the state of a key as numbers: what a store does with them. A state has the numbers of each level of
@@ -24,13 +22,13 @@ export function decideCharges(
   charges: readonly FleetCharge[],
   states: readonly Float64Array[],
   now: number,
-  held: readonly Held[] = [],
+  held: readonly number[] = [],
 ): boolean {
-  charges.forEach((charge, i) => void measure(charge, states[i]!, now, held[i] ?? NONE_HELD))
+  charges.forEach((charge, i) => void measure(charge, states[i]!, now, held[i] ?? 0))
   const allowed = charges.every(({ fits, enforced }) => fits || !enforced)
   charges.forEach((charge, i) => {
     if (what === 'take' && charge.cost > 0) count(charge, states[i]!, now, allowed && charge.fits)
-    report(charge, states[i]!, now, held[i] ?? NONE_HELD)
+    report(charge, states[i]!, now, held[i] ?? 0)
   })
   return allowed
 }
@@ -64,7 +62,7 @@ function levelsOf(counter: FleetCounter): [meter: Meter, at: number][] {
   return meters.map((meter, level) => [meter, offsets[level]!])
 }
 
-function measure(charge: FleetCharge, state: Float64Array, now: number, held: Held): void {
+function measure(charge: FleetCharge, state: Float64Array, now: number, held: number): void {
   const { counter, cost, mayWait, delays } = charge
   charge.wait = 0
   charge.fits = true
@@ -83,9 +81,9 @@ function count({ counter, cost, wait }: FleetCharge, state: Float64Array, now: n
   }
 }
 
-function report({ counter, remaining, resets }: FleetCharge, state: Float64Array, now: number, held: Held): void {
+function report({ counter, remaining, resets }: FleetCharge, state: Float64Array, now: number, held: number): void {
   levelsOf(counter).forEach(([meter, at], level) => {
-    remaining[level] = Math.max(0, meter.remaining(state, at, now) - held.amount)
+    remaining[level] = Math.max(0, meter.remaining(state, at, now) - held)
     resets[level] = Math.max(0, (meter.fullAt ? meter.fullAt(state, at) : meter.idleAt(state, at)) - now)
   })
 }
