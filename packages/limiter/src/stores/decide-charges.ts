@@ -1,8 +1,10 @@
 import type { Meter } from '../algorithms/algorithm.ts'
 import { type CatchUp, catchUpTable } from './failover/catch-up.ts'
-import { delayBeside } from './leases/reservations.ts'
+import { delayBeside, type Held } from './leases/reservations.ts'
 import { layOut } from './memory/migrate-states.ts'
 import type { FleetCharge, FleetCounter, FleetRefund } from './store.ts'
+
+const NONE_HELD: Held = { amount: 0, until: 0 }
 
 /**
  * For stores that keep the state of a key as numbers: what a store does with them. A state has the numbers of each level of
@@ -22,13 +24,13 @@ export function decideCharges(
   charges: readonly FleetCharge[],
   states: readonly Float64Array[],
   now: number,
-  held: readonly number[] = [],
+  held: readonly Held[] = [],
 ): boolean {
-  charges.forEach((charge, i) => void measure(charge, states[i]!, now, held[i] ?? 0))
+  charges.forEach((charge, i) => void measure(charge, states[i]!, now, held[i] ?? NONE_HELD))
   const allowed = charges.every(({ fits, enforced }) => fits || !enforced)
   charges.forEach((charge, i) => {
     if (what === 'take' && charge.cost > 0) count(charge, states[i]!, now, allowed && charge.fits)
-    report(charge, states[i]!, now, held[i] ?? 0)
+    report(charge, states[i]!, now, held[i] ?? NONE_HELD)
   })
   return allowed
 }
@@ -62,12 +64,12 @@ function levelsOf(counter: FleetCounter): [meter: Meter, at: number][] {
   return meters.map((meter, level) => [meter, offsets[level]!])
 }
 
-function measure(charge: FleetCharge, state: Float64Array, now: number, held: number): void {
+function measure(charge: FleetCharge, state: Float64Array, now: number, held: Held): void {
   const { counter, cost, mayWait, delays } = charge
   charge.wait = 0
   charge.fits = true
   levelsOf(counter).forEach(([meter, at], level) => {
-    const delay = delayBeside(held, { meter, state, at }, now, cost)
+    const delay = delayBeside(held.amount, { meter, state, at }, now, cost)
     delays[level] = delay
     charge.wait = Math.max(charge.wait, delay)
     if (delay > (mayWait ? meter.maxWaitUs : 0)) charge.fits = false
@@ -81,9 +83,9 @@ function count({ counter, cost, wait }: FleetCharge, state: Float64Array, now: n
   }
 }
 
-function report({ counter, remaining, resets }: FleetCharge, state: Float64Array, now: number, held: number): void {
+function report({ counter, remaining, resets }: FleetCharge, state: Float64Array, now: number, held: Held): void {
   levelsOf(counter).forEach(([meter, at], level) => {
-    remaining[level] = Math.max(0, meter.remaining(state, at, now) - held)
+    remaining[level] = Math.max(0, meter.remaining(state, at, now) - held.amount)
     resets[level] = Math.max(0, (meter.fullAt ? meter.fullAt(state, at) : meter.idleAt(state, at)) - now)
   })
 }

@@ -35,6 +35,12 @@ interface Reservation {
   readonly until: number
 }
 
+/** Permits that are held beside a key's count: how many, and until when at most. */
+export interface Held {
+  readonly amount: number
+  readonly until: number
+}
+
 /**
  * Permits of one key that holders were granted in advance. Until a holder reports which it has used, all of them are inside
  * the limit: a call is judged as if it cost as many more.
@@ -52,9 +58,9 @@ export class Reservations<Holder> {
   #endings: Ending[] = []
   readonly #reservations = new Map<Holder, Reservation>()
 
-  /** How many permits are held. */
-  get held(): number {
-    return this.#endings.reduce((sum, ending) => sum + ending.amount, 0)
+  get held(): Held {
+    const amount = this.#endings.reduce((sum, ending) => sum + ending.amount, 0)
+    return { amount, until: this.#endings.at(-1)?.until ?? 0 }
   }
 
   /** Counts the permits of holders that have not reported in time; before anything else is done at `now`. */
@@ -74,7 +80,7 @@ export class Reservations<Holder> {
       known && known.sequence >= request.sequence
         ? { ...known, amount: known.sequence === request.sequence ? known.amount : 0, retryUs: 0, newest: 0 }
         : this.#renew(holder, known, request, levels, now)
-    const { held } = this
+    const held = this.held.amount
     return {
       amount,
       lastsUs: amount === 0 ? 0 : lastsUs(until, now),
@@ -108,7 +114,7 @@ export class Reservations<Holder> {
     const stays = Math.min(kept, left)
     const holders = this.#endings.reduce((sum, ending) => sum + ending.holders, 1)
     const until = endOf(levels, now)
-    const { held } = this
+    const held = this.held.amount
     const { granted, retryUs } = grant({ levels, held, kept: stays, needed, wanted, holders, until, now })
     const amount = stays + granted
     this.#reserve(until, amount)
