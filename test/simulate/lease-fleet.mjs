@@ -7,6 +7,7 @@ const STEP_MS = 1
 export const CALL_US = 8
 export const LEASE_US = 65
 const RETRANSMIT_MS = 200
+const MOST_TRIES = 3
 
 /**
  * One run. `parts` holds the classes under test. Options: `algorithm`, `limit` (per second), `processes`, `load` (offered calls as a
@@ -69,24 +70,33 @@ export async function simulateLeases({ LeaseBook, LeasingStore, DenyCache, share
         time.after(travel(), arrive)
         if (random() < duplicates) time.after(travel() + 300 * random(), arrive)
       })
+    const denials = new DenyCache()
+    const chargeOf = (key, more) =>
+      Object.assign(sharedCharge(counter, undefined, 'share'), { key, mayWait: false, cost: 1 }, more)
     const book = new LeaseBook({
       request: request => ask(() => store.lease(id, request)),
       mayAsk: () => isAlive && time.now >= cutUntil,
       processes: () => processes,
       now,
       schedule: (run, ms) => time.after(ms, () => isAlive && run()),
-      onReport: () => {},
+      isDenied: (charge, at) => denials.denies(charge, at),
+      onReport: ({ key }, _, { delays, remaining, resets }, askedAt) => {
+        if (delays.some(delay => delay > 0))
+          denials.learn([chargeOf(key, { delays, remaining, resets, fits: false })], askedAt)
+        else denials.forget(counter, key)
+      },
       onRefund: () => {},
     })
-    const denials = new DenyCache()
-    const call = (key, charge) => {
-      const isSecond = charge !== undefined
-      if (!isSecond) totals.calls++
-      charge ??= Object.assign(sharedCharge(counter, undefined, 'share'), { key, mayWait: false, cost: 1 })
+    const call = (key, charge, mayWait = true, tries = 1, askedAt = undefined) => {
+      if (!charge) totals.calls++
+      charge ??= chargeOf(key)
       const at = now()
-      const rest = book.take([charge], at, !isSecond)
-      if (rest instanceof Promise) return void rest.then(() => isAlive && call(key, charge))
-      if (rest === undefined || (rest.length > 0 && denials.refuses(rest, at))) return void totals.refused++
+      const rest = book.take([charge], at, mayWait)
+      if ('answered' in rest) {
+        const goOn = asked => isAlive && call(key, charge, !rest.isLast, tries, rest.isLast ? asked : undefined)
+        return void rest.answered.then(goOn)
+      }
+      if (rest.length > 0 && denials.refuses(rest, askedAt ?? at)) return void totals.refused++
       const pass = (start, end) => {
         totals.passed++
         passed.get(key).push(start, end)
@@ -96,11 +106,11 @@ export async function simulateLeases({ LeaseBook, LeasingStore, DenyCache, share
       const startedAt = time.now
       ask(() => store.take([charge])).then(
         ({ allowed }) => {
-          if (allowed) pass(startedAt, time.now)
-          else {
-            totals.refused++
-            denials.learn([charge], at)
-          }
+          if (allowed) return pass(startedAt, time.now)
+          if (!book.holdsBack(charge)) denials.learn([charge], at)
+          const again = tries < MOST_TRIES ? book.afterRefusal([charge], now()) : undefined
+          if (again) again.then(() => isAlive && call(key, charge, false, tries + 1))
+          else totals.refused++
         },
         () => {},
       )

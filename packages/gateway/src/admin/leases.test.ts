@@ -29,8 +29,8 @@ function grantingStore(): SharedStore {
     take: charges => decide('take', charges),
     look: charges => decide('look', charges),
     lease: async ({ kept, wanted }) => {
-      const answer = { amount: kept + wanted, lastsUs: 1_000_000, retryUs: 0, isClosed: false, now: now() }
-      return { ...answer, remaining: [900], resets: [0] }
+      const answer = { amount: kept + wanted, lastsUs: 1_000_000, retryUs: 0, now: now(), newest: 0 }
+      return { ...answer, remaining: [900], resets: [0], delays: [0] }
     },
     giveBack: () => {},
     refund: () => {},

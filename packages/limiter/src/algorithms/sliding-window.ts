@@ -166,9 +166,16 @@ class SlidingWindow implements Meter {
   refund(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt = -1): void {
     // whether it was still in the window when the period changed is not known
     if (moment <= changedAt || moment + this.#periodUs <= now) return
+    // a call that is counted later than it came is in a later segment, and so is one if those before it have too few calls
+    for (let left = cost; left > 0 && state[at + CALLS]! > 0 && state[at + LAST]! >= moment; ) {
+      left -= this.#undo(state, at, left, moment)
+    }
+  }
+
+  /** Takes calls out of the first segment that may have calls of `moment`; returns how many it had. */
+  #undo(state: Float64Array, at: number, cost: number, moment: number): number {
     const end = at + SEGMENTS + state[at + CLOSED]!
     const newest = state[at + LAST]!
-    if (newest < moment) return
     // the moment of a closed segment may be rounded up to that of the newest call, which is in the open one; if it is rounded
     // up to that of another call, an older call is taken out, and the other one stays counted for longer than necessary
     let segment = newest === moment ? end : at + SEGMENTS
@@ -184,6 +191,7 @@ class SlidingWindow implements Meter {
       if (newest === moment) state[at + LEAD] = state[at + LEAD]! - undone * this.#gapUs
     } else if (undone === calls) this.#drop(state, at, segment, 1)
     else state[segment] = this.#packing.without(state[segment]!, undone)
+    return undone
   }
 
   remaining(state: Float64Array, at: number, now: number): number {

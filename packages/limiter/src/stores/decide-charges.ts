@@ -69,7 +69,7 @@ function measure(charge: FleetCharge, state: Float64Array, now: number, held: He
   charge.wait = 0
   charge.fits = true
   levelsOf(counter).forEach(([meter, at], level) => {
-    const delay = delayBeside(held, { meter, state, at }, now, cost)
+    const delay = delayBeside(held.amount, { meter, state, at }, now, cost)
     delays[level] = delay
     charge.wait = Math.max(charge.wait, delay)
     if (delay > (mayWait ? meter.maxWaitUs : 0)) charge.fits = false

@@ -4,10 +4,10 @@ import { type FleetCharge, type FleetCounter, fleetCharge } from './store.ts'
 /** What a rule does while the store is down: count its share here, or all of it, let all calls pass, or none. */
 export type WhenStoreDown = 'share' | 'local' | 'allow' | 'refuse'
 
-/** Where permits come from that this process holds in advance. */
-export interface PermitSource {
-  /** Takes permits back; if the store has counted them, returns the moment as of which it has. */
-  refund(cost: number, report: number): number | undefined
+/** Permits that this process held in advance, and that calls have used. */
+export interface UsedPermits {
+  /** Takes permits back; if the store has counted them, returns the moment as of which it has, and the store has to refund them. */
+  refund(cost: number): number | undefined
 }
 
 /** A charge to counts that the whole fleet shares, with the local fallback for when the store is down. */
@@ -17,9 +17,8 @@ export interface SharedCharge extends FleetCharge {
   readonly whenStoreDown: WhenStoreDown
   /** Where it was counted in the end. */
   countedBy: 'fleet' | 'lease' | 'memory' | 'none'
-  /** The lease whose permits it has used, and the report of that lease that contains them. */
-  lease: PermitSource | undefined
-  report: number
+  /** The permits of a lease that it has used. */
+  permits: UsedPermits | undefined
   /** Where it is followed, or counted, in this process. */
   slot: number
   /** When it was counted as passing, by the clock of the store that counted it. */
@@ -51,8 +50,7 @@ export function sharedCharge(counter: FleetCounter, table: Table, whenStoreDown:
     table,
     whenStoreDown,
     countedBy: 'none',
-    lease: undefined,
-    report: 0,
+    permits: undefined,
     slot: 0,
     moment: 0,
     followedAt: 0,

@@ -125,10 +125,8 @@ function moves.overdraw(meter, state, now, cost)
   if counted > 0 then moves.take(meter, state, now, counted, 0) end
 end
 
-function moves.refund(meter, state, now, cost, moment, changedAt)
-  if moment <= changedAt or moment + meter.periodUs <= now then return end
+local function undo(meter, state, cost, moment)
   local newest, stop = state[LAST], endOf(state)
-  if newest < moment then return end
   local segment = newest == moment and stop or SEGMENTS
   while segment < stop and lastOf(meter, state[segment], newest) < moment do segment = segment + 1 end
   local isOpen = segment == stop
@@ -145,6 +143,13 @@ function moves.refund(meter, state, now, cost, moment, changedAt)
   else
     state[segment] = state[segment] - undone * meter.leads
   end
+  return undone
+end
+
+function moves.refund(meter, state, now, cost, moment, changedAt)
+  if moment <= changedAt or moment + meter.periodUs <= now then return end
+  local left = cost
+  while left > 0 and state[CALLS] > 0 and state[LAST] >= moment do left = left - undo(meter, state, left, moment) end
 end
 
 function moves.remaining(meter, state, now)

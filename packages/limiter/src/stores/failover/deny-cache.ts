@@ -1,3 +1,4 @@
+import { RETURNED_US } from '../leases/lease-terms.ts'
 import type { FleetCharge, FleetCounter } from '../store.ts'
 
 /** What was said of a key when it was refused, as moments instead of durations. */
@@ -12,6 +13,8 @@ interface Denial {
 const MOST = 10_000
 /** A reset, or what somebody elsewhere gives back, is noticed after so long. */
 const LONGEST_US = 1_000_000
+/** A key is refused because processes hold permits of it: they may give some back at any time. */
+const HELD_US = 20_000
 
 /**
  * Keys that are known to have nothing left until a moment: they are refused without asking again, with the numbers that the
@@ -45,6 +48,11 @@ export class DenyCache {
     }
   }
 
+  /** Whether a charge is known not to fit. */
+  denies(charge: FleetCharge, now: number): boolean {
+    return this.#size > 0 && this.#denialOf(charge, now) !== undefined
+  }
+
   /** Whether a call is known to be refused; its charges are then filled in. */
   refuses(charges: readonly FleetCharge[], now: number): boolean {
     if (this.#size === 0) return false
@@ -54,13 +62,9 @@ export class DenyCache {
   }
 
   #denialOf({ counter, key, cost }: FleetCharge, now: number): Denial | undefined {
-    const known = this.#denials.get(counter)
-    const denial = known?.get(key)
-    if (!known || !denial || denial.cost !== cost) return undefined
-    if (now < denial.until) return denial
-    known.delete(key)
-    this.#size--
-    return undefined
+    const denial = this.#denials.get(counter)?.get(key)
+    if (denial?.cost !== cost) return undefined
+    return now < denial.until ? denial : undefined
   }
 
   forget(counter: FleetCounter, key: string): void {
@@ -77,8 +81,10 @@ export class DenyCache {
  * For how long no number of a refusal changes but by the time that passes: until one permit comes back to any level. When
  * that is, only a call says that costs one.
  */
-function steadyUs({ cost, delays }: FleetCharge): number {
-  return cost === 1 ? Math.min(LONGEST_US, ...delays) : 1
+function steadyUs({ cost, delays, counter }: FleetCharge): number {
+  if (cost !== 1) return 1
+  const soonest = Math.min(...delays)
+  return Math.min(counter.lease && soonest <= RETURNED_US ? HELD_US : LONGEST_US, soonest)
 }
 
 function mayWait({ maxWaitUs }: { readonly maxWaitUs: number }): boolean {

@@ -1,6 +1,6 @@
 import type { Overrun, Part } from '../../algorithms/algorithm.ts'
 import { warnOnce } from '../../common/warn-once.ts'
-import type { Lease } from '../leases/lease.ts'
+import type { Arrival, Lease } from '../leases/lease.ts'
 import { LeaseBook } from '../leases/lease-book.ts'
 import type { LeaseAnswer, LeaseRequest } from '../leases/lease-request.ts'
 import { Fleet } from '../membership/fleet.ts'
@@ -61,6 +61,10 @@ const STALL_US = 20_000
 const LEAST_SILENT_MS = 200
 /** No call waits for a step on the way back, and who stumbles begins again. */
 const LEAST_STEP_MS = 250
+/** A call waits at most so many times for permits of leases: twice for each, and few rules of a call are leased. */
+const MOST_ROUNDS = 8
+/** The store is asked at most so often about a call: permits that it holds for this process may cover it, or are reported first. */
+const MOST_TRIES = 3
 const ALONE: MembershipRegistry = {
   register: async () => ({ era: '', size: 1, rank: 0, heard: 1, back: 1 }),
   leave: async () => {},
@@ -149,8 +153,12 @@ export class FailoverStore {
       mayAsk: () => store.lease !== undefined && this.#health.isHealthy && !this.#isRejoining,
       processes: () => this.#fleet.part.size,
       now: options.now,
-      onReport: (lease, used, answer) => this.#followLease(lease, used, answer),
-      onRefund: refund => this.#store.giveBack([refund]),
+      isDenied: (charge, now) => this.#denials.denies(charge, now),
+      onReport: (lease, used, answer, askedAt) => this.#followLease(lease, used, answer, askedAt),
+      onRefund: refund => {
+        this.#denials.forget(refund.counter, refund.key)
+        this.#store.giveBack([refund])
+      },
     })
     this.#settlements = new Settlements({
       settle: settlements => within(this.#store.settle!(settlements), timeoutMs),
@@ -217,33 +225,56 @@ export class FailoverStore {
   /** Judges all charges at once: every one is counted, or, if one refuses, none. */
   take(charges: readonly SharedCharge[], now: number): boolean | Promise<boolean> {
     const rest = this.#leases.take(charges, now, true)
-    if (rest instanceof Promise) return rest.then(() => this.#takeRest(charges, this.#options.now()))
-    return this.#join(charges, rest, now)
+    return 'answered' in rest ? this.#takeOnArrival(charges, rest) : this.#join(charges, rest, now)
   }
 
   /** The same after permits have come that a call has waited for, or have not. */
-  #takeRest(charges: readonly SharedCharge[], now: number): boolean | Promise<boolean> {
-    const rest = this.#leases.take(charges, now, false)
-    return this.#join(charges, rest as Exclude<typeof rest, Promise<void>>, now)
+  async #takeOnArrival(charges: readonly SharedCharge[], first: Arrival): Promise<boolean> {
+    let arrival = first
+    for (let rounds = 1; ; rounds++) {
+      const askedAt = await arrival.answered
+      const now = this.#options.now()
+      const rest = this.#leases.take(charges, now, !arrival.isLast && rounds < MOST_ROUNDS)
+      if (!('answered' in rest)) {
+        // the store was asked for these permits and had none, though one may be free by now
+        const isRefused = arrival.isLast && askedAt !== undefined && this.#denials.refuses(rest, askedAt)
+        if (!isRefused) return this.#join(charges, rest, now)
+        this.#decidedHere++
+        this.#leases.unspend(charges)
+        return false
+      }
+      arrival = rest
+    }
   }
 
-  /** Lets the store decide the charges that are not paid from leases; those that are paid are taken back if it refuses. */
+  /**
+   * Lets the store decide the charges that are not paid from leases; those that are paid are taken back if it refuses. A refusal is
+   * not final as long as the store holds permits for this process that no call has used.
+   */
   #join(
     charges: readonly SharedCharge[],
-    rest: readonly SharedCharge[] | undefined,
+    rest: readonly SharedCharge[],
     now: number,
+    tries = 1,
   ): boolean | Promise<boolean> {
-    if (rest === undefined) return false
     if (rest.length === 0) return true
     const askedBefore = this.#asked
     const answer = this.#takeUnleased(rest, now)
-    if (this.#asked === askedBefore) this.#decidedHere++
-    if (rest === charges) return answer
-    const end = (allowed: boolean): boolean => {
-      if (!allowed) this.#leases.unspend(charges)
-      return allowed
+    const isAsked = this.#asked !== askedBefore
+    if (!isAsked) this.#decidedHere++
+    const end = (allowed: boolean): boolean | Promise<boolean> => {
+      if (allowed) return true
+      if (rest !== charges) this.#leases.unspend(charges)
+      const again = isAsked && tries < MOST_TRIES ? this.#leases.afterRefusal(rest, this.#options.now()) : undefined
+      return again?.then(() => this.#takeAgain(charges, tries)) ?? false
     }
     return typeof answer === 'boolean' ? end(answer) : answer.then(end)
+  }
+
+  #takeAgain(charges: readonly SharedCharge[], tries: number): boolean | Promise<boolean> {
+    const now = this.#options.now()
+    const rest = this.#leases.take(charges, now, false)
+    return 'answered' in rest ? false : this.#join(charges, rest, now, tries + 1)
   }
 
   #takeUnleased(charges: readonly SharedCharge[], now: number): boolean | Promise<boolean> {
@@ -434,7 +465,10 @@ export class FailoverStore {
       charge.countedBy = 'fleet'
       charge.moment = judgedAt + charge.wait
     }
-    if (!allowed) this.#denials.learn(charges, askedAt)
+    if (!allowed) {
+      const final = charges.filter(charge => !this.#leases.holdsBack(charge))
+      this.#denials.learn(final, askedAt)
+    }
     this.#leases.heard(charges, askedAt)
     return this.#lastRead.at
   }
@@ -451,9 +485,22 @@ export class FailoverStore {
   }
 
   /** Follows permits that were used in advance, as if the store had just decided their calls; if none were, as if it had refused one. */
-  #followLease({ counter, key, like }: Lease, used: number, { remaining, resets }: LeaseAnswer): void {
-    const charge = sharedCharge(counter, like.table, like.whenStoreDown)
-    Object.assign(charge, { key, cost: Math.max(1, used), remaining: [...remaining], resets: [...resets] })
+  #followLease({ counter, key, like }: Lease, used: number, answer: LeaseAnswer, askedAt: number): void {
+    const { table, whenStoreDown, enforced } = like
+    const { remaining, resets, delays } = answer
+    const charge = sharedCharge(counter, table, whenStoreDown)
+    Object.assign(charge, {
+      key,
+      cost: 1,
+      enforced,
+      remaining: [...remaining],
+      resets: [...resets],
+      delays: [...delays],
+    })
+    charge.fits = !delays.some(delay => delay > 0)
+    if (charge.fits) this.#denials.forget(counter, key)
+    else this.#denials.learn([charge], askedAt)
+    Object.assign(charge, { cost: Math.max(1, used), fits: true })
     this.#fallback.follow([charge], used > 0, false, this.#options.now())
   }
 

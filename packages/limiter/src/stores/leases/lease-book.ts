@@ -1,7 +1,7 @@
 import type { SharedCharge } from '../shared-charge.ts'
 import type { FleetCounter, FleetRefund } from '../store.ts'
 import { Demand } from './demand.ts'
-import { Lease } from './lease.ts'
+import { type Arrival, Lease } from './lease.ts'
 import type { LeaseAnswer, LeaseRequest } from './lease-request.ts'
 import { LEAST_SHARE, shareOf } from './lease-terms.ts'
 
@@ -15,8 +15,10 @@ export interface LeaseBookOptions {
   readonly now: () => number
   /** Runs something later; default: a timer of this process. */
   readonly schedule?: ((run: () => void, ms: number) => unknown) | undefined
-  /** The store has counted `used` permits of a lease. */
-  readonly onReport: (lease: Lease, used: number, answer: LeaseAnswer) => void
+  /** Whether the store has said that a charge does not fit at this moment. */
+  readonly isDenied: (charge: SharedCharge, now: number) => boolean
+  /** The store has counted `used` permits of a lease, and answered a request that was sent at `askedAt`. */
+  readonly onReport: (lease: Lease, used: number, answer: LeaseAnswer, askedAt: number) => void
   /** Refunds permits that the store has counted. */
   readonly onRefund: (refund: FleetRefund) => void
 }
@@ -26,7 +28,7 @@ export interface LeaseStats {
   /** Keys of which this process holds permits, and how many it holds. */
   readonly keys: number
   readonly permits: number
-  /** Calls that were admitted by permits held here, or refused since none were to be had, without asking the store. */
+  /** Calls that were admitted by permits held here, without asking the store. */
   readonly decided: number
   /** Requests that reported and renewed them. */
   readonly requests: number
@@ -48,6 +50,7 @@ export class LeaseBook {
   readonly #options: LeaseBookOptions
   readonly #leases = new Map<FleetCounter, Map<string, Lease>>()
   readonly #demand = new Demand()
+  readonly #asking = new Set<Lease>()
   /** Callers that are not blocked, and until when that is taken for granted. */
   readonly #clear = new Map<FleetCounter, Map<string, number>>()
   #clears = 0
@@ -80,40 +83,63 @@ export class LeaseBook {
   }
 
   /**
-   * Decides charges by permits that are held here. Returns those that the store must decide, none if all are paid; undefined
-   * if the call is refused, since a limit is reached; or a promise after which to try again, if more permits are on their way and
-   * `mayWait` is true. If the store refuses the rest, `unspend` takes the paid ones back.
+   * Decides charges by permits that are held here. Returns those that the store must decide, none if all are paid; or, if
+   * `mayWait` is true and permits are on their way or can be asked for, what to wait for before trying again. If the store refuses
+   * the rest, `unspend` takes the paid ones back.
    */
-  take(
-    charges: readonly SharedCharge[],
-    now: number,
-    mayWait: boolean,
-  ): readonly SharedCharge[] | undefined | Promise<void> {
+  take(charges: readonly SharedCharge[], now: number, mayWait: boolean): readonly SharedCharge[] | Arrival {
     if (this.#size === 0) return charges
     let covered = 0
-    let hasClosed = false
-    let coming: Promise<void> | undefined
-    for (const charge of charges) {
-      if (this.#covers(charge, now)) {
-        covered++
-        continue
-      }
-      const lease = charge.cost > 0 ? this.#find(charge) : undefined
-      if (!lease) continue
-      if (lease.refuses(now)) hasClosed ||= charge.enforced
-      else if (mayWait) coming ??= this.#comingOf(lease, now)
+    for (const charge of charges) if (this.#covers(charge, now)) covered++
+    if (mayWait && covered < charges.length) {
+      const arrival = this.#arrivalFor(charges, now)
+      if (arrival) return arrival
     }
-    if (hasClosed) {
-      this.#refuse(charges, now)
-      this.#decided++
-      return undefined
-    }
-    if (coming) return coming
     if (covered === 0) return charges
     const rest = covered === charges.length ? ALL_LEASED : charges.filter(charge => !this.#covers(charge, now))
     for (const charge of charges) if (rest.length === 0 || !rest.includes(charge)) this.#spend(charge, now)
     if (rest.length === 0) this.#decided++
     return rest
+  }
+
+  /** What charges wait for that no permits cover; undefined if the store decides them. */
+  #arrivalFor(charges: readonly SharedCharge[], now: number): Arrival | undefined {
+    const open = charges.filter(charge => charge.cost > 0 && !this.#covers(charge, now))
+    const isDenied = open.some(charge => charge.enforced && this.#options.isDenied(charge, now))
+    for (const charge of open) {
+      const lease = this.#find(charge)
+      if (!lease || (isDenied && !lease.isAsking) || !this.#options.mayAsk()) continue
+      const arrival = lease.waitFor(charge.cost, now)
+      if (arrival) {
+        if (lease.mayAsk(now)) this.#askSoon(lease)
+        // the answer says again until when the limit is reached
+        return isDenied ? { ...arrival, isLast: true } : arrival
+      }
+      // nothing is worth waiting for: this gives back what is left, and finds out how much there is
+      if (lease.mayAsk(now)) void this.#ask(lease, now)
+    }
+    return undefined
+  }
+
+  /**
+   * The store has refused charges. If it holds permits of them for this process that were not used, or was asked for some meanwhile,
+   * this resolves when it has answered that, and the call is decided again; undefined if the refusal is final.
+   */
+  afterRefusal(charges: readonly SharedCharge[], now: number): Promise<void> | undefined {
+    const answers: Promise<unknown>[] = []
+    for (const charge of charges) {
+      const lease = !charge.fits && charge.enforced && charge.cost > 0 ? this.#find(charge) : undefined
+      if (!lease?.holdsBack || !this.#options.mayAsk()) continue
+      const isCovered = lease.covers(charge.cost, now)
+      answers.push(isCovered ? Promise.resolve() : lease.nextAnswer)
+      if (!isCovered && !lease.hasSent) void this.#ask(lease, now, true)
+    }
+    return answers.length === 0 ? undefined : Promise.all(answers).then(() => {})
+  }
+
+  /** Whether the store counts permits of a key as held by this process: what it says of the key may change when they are reported. */
+  holdsBack(charge: SharedCharge): boolean {
+    return this.#size > 0 && (this.#find(charge)?.holdsBack ?? false)
   }
 
   /** Adds permits that are held here to what the store says is left. */
@@ -130,8 +156,8 @@ export class LeaseBook {
     }
   }
 
-  refund({ lease, report, counter, key }: SharedCharge, cost: number): void {
-    const moment = lease?.refund(cost, report)
+  refund({ permits, counter, key }: SharedCharge, cost: number): void {
+    const moment = permits?.refund(cost)
     if (moment !== undefined) this.#options.onRefund({ counter, key, cost, moment })
   }
 
@@ -209,12 +235,6 @@ export class LeaseBook {
     await Promise.all(ending.map(lease => this.#ask(lease, now, true)))
   }
 
-  /** The permits of a lease that are on their way, or that it can ask for. */
-  #comingOf(lease: Lease, now: number): Promise<void> | undefined {
-    if (lease.mayAsk(now) && this.#options.mayAsk()) void this.#ask(lease, now)
-    return lease.coming
-  }
-
   #find({ counter, key }: SharedCharge): Lease | undefined {
     return this.#leases.get(counter)?.get(key)
   }
@@ -231,15 +251,7 @@ export class LeaseBook {
       return
     }
     const lease = this.#find(charge)!
-    if (lease.spend(charge, now) && this.#options.mayAsk()) void this.#ask(lease, now)
-  }
-
-  #refuse(charges: readonly SharedCharge[], now: number): void {
-    for (const charge of charges) {
-      const lease = charge.cost > 0 ? this.#find(charge) : undefined
-      if (lease && !lease.covers(charge.cost, now) && lease.refuses(now)) lease.refuse(charge, now)
-      else fillClear(charge)
-    }
+    if (lease.spend(charge, now)) this.#askSoon(lease)
   }
 
   #mayBegin({ lease }: FleetCounter, now: number): boolean {
@@ -248,8 +260,8 @@ export class LeaseBook {
   }
 
   #begin(charge: SharedCharge, perUs: number, now: number): Lease {
-    const { counter, key, table, whenStoreDown } = charge
-    const lease = new Lease(counter, key, { table, whenStoreDown }, perUs, now)
+    const { counter, key, table, whenStoreDown, enforced } = charge
+    const lease = new Lease(counter, key, { table, whenStoreDown, enforced }, perUs, now)
     const leases = this.#leases.get(counter) ?? new Map<string, Lease>()
     this.#leases.set(counter, leases)
     leases.set(key, lease)
@@ -261,15 +273,28 @@ export class LeaseBook {
   #drop(lease: Lease): void {
     const leases = this.#leases.get(lease.counter)
     if (leases?.get(lease.key) !== lease) return
+    lease.arrived()
     leases.delete(lease.key)
     if (leases.size === 0) this.#leases.delete(lease.counter)
     this.#size--
     if (this.#size === 0) this.#quietUntil = 0
   }
 
+  /** Asks at the end of this turn, for all calls that wait by then. */
+  #askSoon(lease: Lease): void {
+    if (this.#asking.has(lease)) return
+    this.#asking.add(lease)
+    queueMicrotask(() => {
+      this.#asking.delete(lease)
+      const now = this.#options.now()
+      if (lease.mayAsk(now) && this.#options.mayAsk()) void this.#ask(lease, now)
+    })
+  }
+
   async #ask(lease: Lease, now: number, isEnding = false): Promise<void> {
     const request = lease.ask(++this.#sequence, now, isEnding)
     this.#requests++
+    let isAnswered = false
     try {
       const answer = await this.#options.request(request)
       const used = Math.min(
@@ -277,13 +302,16 @@ export class LeaseBook {
         request.used.reduce((sum, { amount }) => sum + amount, 0),
       )
       const refunded = lease.answered(answer, this.#options.now())
-      this.#options.onReport(lease, used, answer)
+      isAnswered = true
+      this.#options.onReport(lease, used, answer, now)
       const { counter, key } = lease
-      if (refunded > 0) this.#options.onRefund({ counter, key, cost: refunded, moment: answer.now })
+      for (const { refunded: cost, countedAt } of refunded) {
+        this.#options.onRefund({ counter, key, cost, moment: countedAt! })
+      }
     } catch {
       lease.failed()
     }
-    lease.arrived()
+    lease.arrived(isAnswered ? now : undefined)
   }
 
   #tickSoon(): void {
@@ -300,7 +328,8 @@ export class LeaseBook {
     const now = this.#options.now()
     const mayAsk = this.#options.mayAsk()
     for (const lease of this.#all()) {
-      lease.hurry(now)
+      lease.hurry()
+      if (!mayAsk) lease.arrived()
       const due = lease.due(now)
       if (due === 'forget') this.#drop(lease)
       else if (due !== undefined && mayAsk) void this.#ask(lease, now, due === 'end')

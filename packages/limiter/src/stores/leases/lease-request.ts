@@ -8,7 +8,9 @@ export interface LeaseRequest<Counter> {
   readonly used: readonly Use[]
   /** Permits that are not used yet, and are kept. What is neither used nor kept is given back. */
   readonly kept: number
-  /** How many more are wanted. */
+  /** Calls wait for this many more: all of them are granted that are free. */
+  readonly needed: number
+  /** How many more are wanted for calls to come: they are granted if enough is left for other processes. */
   readonly wanted: number
 }
 
@@ -24,13 +26,14 @@ export interface LeaseAnswer {
   readonly amount: number
   /** For how long, from before it asked. */
   readonly lastsUs: number
-  /** None were granted: after so long, some are free at once; 0 if that is not known. */
+  /** Too little is left to grant all that is wanted in advance: the process asks again no sooner than after this time; else 0. */
   readonly retryUs: number
-  /** The limit is reached, and so much is free soon that calls are refused until then instead of asking for single permits. */
-  readonly isClosed: boolean
-  /** When the store answered, by its own clock: used permits are counted as of this moment. */
+  /** When the store answered, by its own clock: used permits are counted as of this moment, less their age. */
   readonly now: number
-  /** What is left beside all leases, and the microseconds until all of it is, for each level. */
+  /** A window counts no call before the newest that it has: permits that were used before this moment are counted as of it. */
+  readonly newest: number
+  /** For each level what is left beside all leases, the microseconds until all of it is, and until one permit is free. */
   readonly remaining: readonly number[]
   readonly resets: readonly number[]
+  readonly delays: readonly number[]
 }

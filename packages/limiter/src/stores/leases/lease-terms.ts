@@ -15,13 +15,14 @@ export const SHARE = 0.1
 export const SHARE_OF_ROOM = 0.25
 /** Fewer permits are not worth a lease. */
 export const LEAST_SHARE = 4
-/** If the limit is reached, permits are granted as many at a time as it frees in this time, or in half of the time
- * between two reports; else each would be fetched by itself. */
-export const CHUNK_US = 20_000
-/** If that many permits are free so soon, a process waits for them and refuses calls meanwhile. */
-export const SOON_US = 50_000
-/** If many processes wait for permits, each waits longer: all together ask about once in half of this time. */
+/**
+ * If too little is left to grant permits in advance, a process asks for those that its calls wait for, and again after this time, which
+ * is longer if several processes do; calls wait for the answer.
+ */
 export const TURN_US = 2000
+export const LONGEST_TURN_US = 20_000
+/** Permits that a process holds and does not use are back after this time: see `IDLE_US` of a lease. */
+export const RETURNED_US = 500_000
 
 /** What a process needs to know of a rule to lease its permits. */
 export interface LeaseTerms {

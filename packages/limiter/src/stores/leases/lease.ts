@@ -1,8 +1,8 @@
 import type { SharedCharge } from '../shared-charge.ts'
 import type { FleetCounter } from '../store.ts'
 import type { LeaseAnswer, LeaseRequest, Use } from './lease-request.ts'
-import { LEASE_US, LEAST_SHARE, type LeaseTerms, RECLAIM_US } from './lease-terms.ts'
-import { UseLog } from './use-log.ts'
+import { CLOCK_MARGIN, LEASE_US, LEAST_SHARE, type LeaseTerms, RECLAIM_US } from './lease-terms.ts'
+import { type UsedSlice, UseLog } from './use-log.ts'
 
 /** Permits are wanted for so long ahead; if the limit is nearly reached, for little longer than until the next report. */
 const AHEAD_US = 250_000
@@ -20,20 +20,17 @@ const PEAK_US = 2_000_000
 /** More permits are asked for when this part of the last grant is left. */
 const LOW = 0.3
 const LOW_WHEN_SCARCE = 0.1
-/** How often a process asks again that got nothing, or no answer. */
-const ASK_AGAIN_US = 25_000
-/** A process that got no permits does not ask again sooner than this. */
-const LEAST_CLOSED_US = 3000
 /** How often it asks if the limit is nearly reached and a lease does not pay. */
 const ASK_SELDOM_US = 50_000
 /** If the limit is nearly reached, reports come often; a lease of fewer permits than these for each report does not pay. */
 const LEAST_PER_REPORT = 16
 /** So long after it was sent, a request can have no effect in the store any more. */
 const FORGOTTEN_US = LEASE_US + 4 * RECLAIM_US
-/** A call waits no longer than this for permits that were asked for, and then asks the store itself. */
-const LONGEST_WAIT_US = 20_000
-/** The moments of so many reports are known, to refund permits that they contained. */
-const KNOWN_REPORTS = 64
+/**
+ * A call waits no longer than so many ticks for permits that were asked for, and then asks the store itself. A process that was
+ * stalled counts that as one tick.
+ */
+const LONGEST_WAIT_TICKS = 10
 
 /** What an earlier lease has used is not known any more. */
 const ALL_USED: readonly Use[] = [{ amount: Number.POSITIVE_INFINITY, ageUs: 0 }]
@@ -41,17 +38,33 @@ const ALL_USED: readonly Use[] = [{ amount: Number.POSITIVE_INFINITY, ageUs: 0 }
 interface Sent {
   readonly request: LeaseRequest<FleetCounter>
   readonly at: number
+  /** What it reports. */
+  readonly slices: readonly UsedSlice[]
   hasFailed: boolean
-  /** What was refunded of the permits that it reports. */
-  refunded: number
+  /** It was sent more than once: the store may have counted it long before it answered. */
+  isRepeated: boolean
+  ticks: number
+  /** Calls do not wait for it any longer. */
+  isLate: boolean
 }
+
+/** What a call waits for: the answer to a request for permits. */
+export interface Arrival {
+  /** When the request was sent that was answered; undefined if none was. */
+  readonly answered: Promise<number | undefined>
+  /** The request asks for the permits of the call, too: what the answer does not grant is not there. */
+  readonly isLast: boolean
+}
+
+/** What the store said of a key when it answered a request, for calls that it does not let pass. */
+export type LeaseLike = Pick<SharedCharge, 'table' | 'whenStoreDown' | 'enforced'>
 
 /** The permits of one key that this process holds. Moments are microseconds by the clock of this process. */
 export class Lease {
   readonly counter: FleetCounter
   readonly key: string
   /** A charge of the rule, for what follows the answers of the store. */
-  readonly like: Pick<SharedCharge, 'table' | 'whenStoreDown'>
+  readonly like: LeaseLike
   readonly #terms: LeaseTerms
   #left = 0
   /** What was used since the last request. */
@@ -59,8 +72,6 @@ export class Lease {
   /** What the store itself has decided since. */
   #usedElsewhere = 0
   #validUntil = 0
-  /** Until then the limit is reached, and calls are refused without asking. */
-  #closedUntil = 0
   #askAfter = 0
   #low = 0
   #askedAt: number
@@ -73,26 +84,23 @@ export class Lease {
   /** The store may hold permits of an earlier lease, and which of them were used is not known any more. */
   #isFirst = true
   #isEnding = false
-  /** The number of the next report, and when the last ones were counted by the clock of the store. */
-  #report = 0
-  readonly #moments: number[] = []
-  #coming: Promise<void> | undefined
-  #arrived: (() => void) | undefined
+  /** The permits that calls wait for, and that no request has asked for yet. */
+  #waitedFor = 0
+  /** Resolves when permits have come that calls wait for, or too much time has passed. */
+  readonly #coming = new Ending()
+  readonly #answer = new Ending()
+  #waitingTicks = 0
   #remaining: readonly number[] = []
   #resetsAt: readonly number[] = []
 
-  constructor(
-    counter: FleetCounter,
-    key: string,
-    like: Pick<SharedCharge, 'table' | 'whenStoreDown'>,
-    perUs: number,
-    now: number,
-  ) {
+  constructor(counter: FleetCounter, key: string, like: LeaseLike, perUs: number, now: number) {
     this.counter = counter
     this.key = key
     this.like = like
     this.#terms = counter.lease!
-    this.#uses = new UseLog(this.#terms.reportUs * RARELY)
+    this.#uses = new UseLog(this.#terms.reportUs * RARELY, amount => {
+      this.#left += amount
+    })
     this.#usePerUs = perUs
     this.#askedAt = now
     this.#usedAt = now
@@ -107,19 +115,12 @@ export class Lease {
     return cost <= this.#left && now < this.#validUntil
   }
 
-  /** Whether the limit is known to be reached for the moment. */
-  refuses(now: number): boolean {
-    return now < this.#closedUntil
-  }
-
   /** Uses permits for a charge, which `covers` has said are there. Returns whether more should be asked for. */
   spend(charge: SharedCharge, now: number): boolean {
     const { cost, delays, remaining, resets } = charge
     this.#left -= cost
-    this.#uses.add(cost, now)
     this.#usedAt = now
-    charge.lease = this
-    charge.report = this.#report
+    charge.permits = this.#uses.add(cost, now)
     charge.countedBy = 'lease'
     charge.moment = now
     charge.wait = 0
@@ -143,62 +144,62 @@ export class Lease {
     }
   }
 
-  /** Fills in a charge that is refused because the limit is reached. */
-  refuse(charge: SharedCharge, now: number): void {
-    charge.fits = false
-    charge.wait = this.#closedUntil - now
-    for (let level = 0; level < this.#remaining.length; level++) {
-      charge.delays[level] = level === 0 ? charge.wait : 0
-      charge.remaining[level] = 0
-      charge.resets[level] = Math.max(charge.wait, this.#resetsAt[level]! - now)
-    }
-  }
-
-  /**
-   * Takes back permits that a charge has used. If they were reported, returns the moment at which the store has counted them; or
-   * undefined if there is nothing to refund there.
-   */
-  refund(cost: number, report: number): number | undefined {
-    if (report === this.#report) {
-      this.#left += this.#uses.remove(cost)
-      return undefined
-    }
-    if (this.#sent && report === this.#report - 1) {
-      this.#sent.refunded += cost
-      return undefined
-    }
-    return this.#report - report <= KNOWN_REPORTS ? this.#moments[report % KNOWN_REPORTS] : undefined
-  }
-
   /** The store is asked about a call of the key. */
   met(cost: number, now: number): void {
     this.#usedAt = now
     this.#usedElsewhere += cost
   }
 
-  /** Whether a call that the store decides is a reason to ask for permits. */
+  /** Whether permits can be asked for at `now`. */
   mayAsk(now: number): boolean {
-    return this.#sent === undefined && now >= this.#askAfter && now >= this.#closedUntil && !this.#isEnding
+    return this.#sent === undefined && now >= this.#askAfter && !this.#isEnding
   }
 
-  /** Resolves when permits that were asked for have come, or soon; undefined if none were. */
-  get coming(): Promise<void> | undefined {
-    if (!this.#sent || this.#isEnding || this.#hasNothingToWaitFor) return undefined
-    this.#coming ??= new Promise(resolve => {
-      this.#arrived = resolve
-    })
-    return this.#coming
+  /** Whether a request is not answered yet. */
+  get hasSent(): boolean {
+    return this.#sent !== undefined
   }
 
-  /** Calls wait no longer for permits. */
-  arrived(): void {
-    this.#coming = undefined
-    this.#arrived?.()
+  /** Whether permits were asked for, and the answer is awaited. */
+  get isAsking(): boolean {
+    if (!this.#sent || this.#sent.hasFailed || this.#sent.isLate) return false
+    return this.#sent.request.needed + this.#sent.request.wanted > 0
   }
 
-  /** Lets calls go to the store if permits take too long to come. */
-  hurry(now: number): void {
-    if (this.#coming && this.#sent && now - this.#sent.at >= LONGEST_WAIT_US) this.arrived()
+  /** Whether the store does not know yet what this process has used of what it holds, and what it does not need. */
+  get holdsBack(): boolean {
+    return this.#sent ? !this.#sent.hasFailed : this.#held > 0
+  }
+
+  /** Lets a call wait for permits; undefined if there is nothing to wait for, and the store decides the call itself. */
+  waitFor(cost: number, now: number): Arrival | undefined {
+    if (this.#isEnding || (this.#sent ? !this.isAsking : !this.#isWorthIt)) return undefined
+    this.#usedAt = now
+    if (!this.#sent) this.#waitedFor += cost
+    return { answered: this.#coming.promise, isLast: this.#sent === undefined }
+  }
+
+  /** Resolves when the store has answered, or will not. */
+  get nextAnswer(): Promise<unknown> {
+    return this.#answer.promise
+  }
+
+  /** Calls wait no longer for an answer; `askedAt` is when the request was sent that the store has answered. */
+  arrived(askedAt?: number): void {
+    this.#waitedFor = 0
+    this.#coming.end(askedAt)
+    this.#answer.end(askedAt)
+  }
+
+  /** Lets calls go to the store if permits take too long to come; called at each tick. */
+  hurry(): void {
+    this.#waitingTicks = this.#waitedFor > 0 ? this.#waitingTicks + 1 : 0
+    // a clock may stand still
+    if (this.#waitingTicks >= LONGEST_WAIT_TICKS) this.#askAfter = 0
+    if (!this.#sent || this.#sent.isLate || ++this.#sent.ticks < LONGEST_WAIT_TICKS) return
+    this.#sent.isLate = true
+    this.#waitedFor = 0
+    this.#coming.end()
   }
 
   /** What there is to do at `now`: ask, send the last request again, give all permits back, forget the lease, or nothing. */
@@ -208,15 +209,18 @@ export class Lease {
       if (now - sent.at >= FORGOTTEN_US) return 'forget'
       return sent.hasFailed && now < this.#validUntil ? 'resend' : undefined
     }
+    if (this.#waitedFor > 0 && now >= this.#askAfter) return 'ask'
     if (this.#held > 0 && (this.#isEnding || now - this.#usedAt >= IDLE_US)) return 'end'
     if (this.#isEnding || now - this.#usedAt >= FORGOTTEN_US) return 'forget'
-    return this.#uses.amount > 0 && now - this.#askedAt >= this.#reportUs ? 'ask' : undefined
+    const isDue = now - this.#askedAt >= this.#reportUs && now >= this.#askAfter
+    return isDue && this.#uses.amount > 0 ? 'ask' : undefined
   }
 
   /** Makes the next request, or the last one if it failed. */
   ask(sequence: number, now: number, givesBack = false): LeaseRequest<FleetCounter> {
     if (this.#sent) {
       this.#sent.hasFailed = false
+      this.#sent.isRepeated = true
       return this.#sent.request
     }
     if (now >= this.#validUntil && this.#left > 0) this.#left = 0
@@ -225,45 +229,42 @@ export class Lease {
     const perUs = (this.#uses.amount + this.#usedElsewhere) / elapsedUs
     this.#usePerUs += (perUs - this.#usePerUs) * weight
     this.#peakPerUs = Math.max(perUs, this.#peakPerUs * Math.exp(-elapsedUs / PEAK_US))
-    const isWorthIt = !this.#isScarce || this.#peakPerUs * this.#terms.reportUs >= LEAST_PER_REPORT
-    const isGivingBack = givesBack || !isWorthIt
+    const isGivingBack = givesBack || !this.#isWorthIt
     const need =
       Math.ceil(this.#usePerUs * (this.#isScarce ? this.#terms.reportUs * REPORTS_AHEAD : AHEAD_US)) + LEAST_SHARE
-    const kept = isGivingBack ? 0 : Math.min(this.#left, need * 2)
+    const kept = isGivingBack ? 0 : Math.min(this.#left, this.#isScarce ? need : need * 2)
     const wanted = isGivingBack ? 0 : Math.max(0, need - kept)
-    const used = this.#isFirst ? ALL_USED : this.#uses.report(now)
-    const request = { counter: this.counter, key: this.key, sequence, used, kept, wanted }
-    this.#sent = { request, at: now, hasFailed: false, refunded: 0 }
+    const needed = isGivingBack ? 0 : this.#waitedFor
+    const slices = this.#uses.report(now)
+    const used = this.#isFirst ? ALL_USED : slices.map(({ amount, ageUs }) => ({ amount, ageUs }))
+    const request = { counter: this.counter, key: this.key, sequence, used, kept, needed, wanted }
+    this.#sent = { request, at: now, slices, hasFailed: false, isRepeated: false, ticks: 0, isLate: false }
     this.#isFirst = false
     this.#left = kept
-    this.#uses.clear()
+    this.#waitedFor = 0
+    this.#waitingTicks = 0
     this.#usedElsewhere = 0
-    this.#report++
     this.#askedAt = now
     return request
   }
 
-  /** The store has answered the last request. Returns how many of the permits it counted are to be refunded there. */
-  answered(answer: LeaseAnswer, now: number): number {
-    const { amount, lastsUs, retryUs, isClosed, now: countedAt, remaining, resets } = answer
-    const sent = this.#sent!
+  /** The store has answered the last request. Returns what is to be refunded there of the permits that it has counted. */
+  answered(answer: LeaseAnswer, now: number): readonly UsedSlice[] {
+    const { amount, lastsUs, retryUs, remaining, resets } = answer
+    const { at, request, slices, isRepeated } = this.#sent!
     this.#sent = undefined
-    this.#moments[(this.#report - 1) % KNOWN_REPORTS] = countedAt
+    // the store may have counted a repeated request when it was sent first
+    const countedAt = isRepeated ? answer.now - Math.ceil((now - at) * (1 + CLOCK_MARGIN)) : answer.now
+    for (const slice of slices) slice.counted(countedAt, isRepeated ? 0 : answer.newest)
     this.#held = amount
     this.#left = this.#isEnding ? 0 : Math.max(0, amount - this.#uses.amount)
-    this.#validUntil = sent.at + lastsUs
-    this.#askAfter = this.#nextAskAt(sent, amount, retryUs, now)
-    this.#closedUntil = isClosed ? this.#askAfter : 0
+    this.#validUntil = at + lastsUs
+    const isGivenBack = request.needed + request.wanted === 0 && amount === 0
+    this.#askAfter = isGivenBack ? at + ASK_SELDOM_US : retryUs > 0 ? now + retryUs : 0
     this.#remaining = remaining
     this.#low = Math.floor(amount * (this.#isScarce ? LOW_WHEN_SCARCE : LOW))
-    this.#resetsAt = resets.map(us => sent.at + us)
-    return sent.refunded
-  }
-
-  #nextAskAt({ at, request }: Sent, amount: number, retryUs: number, now: number): number {
-    if (request.wanted === 0) return amount === 0 ? at + ASK_SELDOM_US : 0
-    if (amount > request.kept) return 0
-    return retryUs > 0 ? Math.max(at + retryUs, now + LEAST_CLOSED_US) : at + ASK_AGAIN_US
+    this.#resetsAt = resets.map(us => at + us)
+    return slices.filter(({ refunded }) => refunded > 0)
   }
 
   /** The last request was not answered: the store may have counted it or not. */
@@ -275,8 +276,8 @@ export class Lease {
   stop(): void {
     this.#left = 0
     this.#validUntil = 0
-    this.#closedUntil = 0
     this.#isEnding = true
+    this.arrived()
   }
 
   /** What this process has used, or may use yet, and has not reported. */
@@ -284,10 +285,9 @@ export class Lease {
     return Math.max(this.#held, this.#left + this.#uses.amount)
   }
 
-  /** No permits are wanted, or they have not come for a while. */
-  get #hasNothingToWaitFor(): boolean {
-    const { request, hasFailed } = this.#sent!
-    return request.wanted === 0 || hasFailed
+  /** If the limit is nearly reached, a lease of few calls does not pay: the store decides each. */
+  get #isWorthIt(): boolean {
+    return !this.#isScarce || this.#peakPerUs * this.#terms.reportUs >= LEAST_PER_REPORT
   }
 
   get #isScarce(): boolean {
@@ -296,5 +296,24 @@ export class Lease {
 
   get #reportUs(): number {
     return this.#isScarce ? this.#terms.reportUs : Math.min(LEASE_US / 2, this.#terms.reportUs * RARELY)
+  }
+}
+
+/** A promise that resolves at the next end; after that there is another one. */
+class Ending {
+  #promise: Promise<number | undefined> | undefined
+  #resolve: ((askedAt: number | undefined) => void) | undefined
+
+  get promise(): Promise<number | undefined> {
+    this.#promise ??= new Promise(resolve => {
+      this.#resolve = resolve
+    })
+    return this.#promise
+  }
+
+  end(askedAt?: number): void {
+    if (!this.#promise) return
+    this.#promise = undefined
+    this.#resolve!(askedAt)
   }
 }

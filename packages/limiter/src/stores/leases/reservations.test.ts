@@ -5,7 +5,7 @@ import { algorithms } from '../../algorithms/index.ts'
 import { LeasingStore } from '../../testing/stores/leasing-store.ts'
 import { type FleetCounter, fleetCharge } from '../store.ts'
 import type { Use } from './lease-request.ts'
-import { LEASE_US } from './lease-terms.ts'
+import { RETURNED_US } from './lease-terms.ts'
 
 const SECOND = 1_000_000
 const START = 1e15
@@ -56,7 +56,7 @@ describe('reservations of permits', () => {
     const store = new LeasingStore()
     const counter = counterOf(store, 'token-bucket', 100, { burst: 100 })
     expect(take(store, counter)).toMatchObject({ allowed: true, left: 99 })
-    const ask = { counter, key: 'k', kept: 0 }
+    const ask = { counter, key: 'k', kept: 0, needed: 0 }
     expect(store.lease('a', { ...ask, sequence: 1, used: [], wanted: 50 })).toMatchObject({
       amount: 24,
       remaining: [75],
@@ -71,7 +71,7 @@ describe('reservations of permits', () => {
   it('a repeated request gets the same answer and counts nothing again', () => {
     const store = new LeasingStore()
     const counter = counterOf(store, 'sliding-window', 1000)
-    const first = { counter, key: 'k', sequence: 1, used: [], kept: 0, wanted: 30 }
+    const first = { counter, key: 'k', sequence: 1, used: [], kept: 0, needed: 0, wanted: 30 }
     const granted = store.lease('a', first)
     expect(granted).toMatchObject({ amount: 30, remaining: [970] })
     const second = { ...first, sequence: 2, used: uses(20), kept: 10, wanted: 20 }
@@ -84,7 +84,7 @@ describe('reservations of permits', () => {
   it('the permits of a holder that does not report count as used when they end', () => {
     const store = new LeasingStore()
     const counter = counterOf(store, 'sliding-window', 1000)
-    store.lease('a', { counter, key: 'k', sequence: 1, used: [], kept: 0, wanted: 100 })
+    store.lease('a', { counter, key: 'k', sequence: 1, used: [], kept: 0, needed: 0, wanted: 100 })
     store.now += 2 * SECOND
     expect(take(store, counter).left).toBe(899)
     store.now += SECOND
@@ -96,20 +96,38 @@ describe('reservations of permits', () => {
     store.now = START + SECOND - 300_000
     const counter = counterOf(store, 'fixed-window', 1000)
     take(store, counter)
-    const { amount, lastsUs } = store.lease('a', { counter, key: 'k', sequence: 1, used: [], kept: 0, wanted: 100 })
+    const { amount, lastsUs } = store.lease('a', {
+      counter,
+      key: 'k',
+      sequence: 1,
+      used: [],
+      kept: 0,
+      needed: 0,
+      wanted: 100,
+    })
     expect({ amount, lastsUs }).toEqual({ amount: 100, lastsUs: 270_000 })
     store.now = START + SECOND
     expect(take(store, counter)).toMatchObject({ allowed: true, left: 999 })
   })
 
-  it('a call whose cost does not fit beside what is held has to wait until the lease ends', () => {
+  it('a call that does not fit beside what is held is told when that may be back, or has to be free by itself', () => {
     const store = new LeasingStore()
     const counter = counterOf(store, 'sliding-window', 1000)
-    store.lease('a', { counter, key: 'k', sequence: 1, used: [], kept: 0, wanted: 100 })
+    store.lease('a', { counter, key: 'k', sequence: 1, used: [], kept: 0, needed: 0, wanted: 100 })
     const { allowed, delay } = take(store, counter, 950)
-    expect(allowed).toBe(false)
-    expect(delay).toBeGreaterThan(LEASE_US)
-    expect(delay).toBeLessThanOrEqual(1.5 * SECOND)
+    expect({ allowed, delay }).toEqual({ allowed: false, delay: RETURNED_US })
+    store.lease('a', { counter, key: 'k', sequence: 2, used: uses(100), kept: 0, needed: 0, wanted: 0 })
+    expect(take(store, counter, 950)).toEqual({ allowed: false, left: 900, delay: SECOND })
+  })
+
+  it('permits that calls wait for are granted to the last one, and none of the last ones in advance', () => {
+    const store = new LeasingStore()
+    const counter = counterOf(store, 'sliding-window', 100)
+    const ask = { counter, key: 'k', used: [], kept: 0 }
+    expect(store.lease('a', { ...ask, sequence: 1, needed: 93, wanted: 40 })).toMatchObject({ amount: 93, delays: [0] })
+    const last = store.lease('b', { ...ask, sequence: 1, needed: 20, wanted: 40 })
+    expect(last).toMatchObject({ amount: 7, remaining: [0], delays: [RETURNED_US] })
+    expect(last.retryUs).toBeGreaterThan(0)
   })
 
   const move = fc.record({
@@ -147,7 +165,15 @@ describe('reservations of permits', () => {
             }
             if (what === 'report') {
               const kept = Math.min(one.left, amount)
-              const request = { counter, key: 'k', sequence: ++sequence, used: uses(one.used), kept, wanted }
+              const request = {
+                counter,
+                key: 'k',
+                sequence: ++sequence,
+                used: uses(one.used),
+                kept,
+                needed: amount % 7,
+                wanted,
+              }
               lastRequests.set(one.name, request)
               const { amount: granted, lastsUs } = store.lease(one.name, request)
               Object.assign(one, { left: granted, used: 0, until: store.now + lastsUs })

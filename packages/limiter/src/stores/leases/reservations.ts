@@ -2,19 +2,17 @@ import type { Meter } from '../../algorithms/algorithm.ts'
 import { capacityOf } from '../failover/catch-up.ts'
 import type { LeaseAnswer, LeaseRequest } from './lease-request.ts'
 import {
-  CHUNK_US,
   CLOCK_MARGIN,
   LEASE_US,
   LEAST_SHARE,
+  LONGEST_TURN_US,
   RECLAIM_US,
+  RETURNED_US,
   SHARE_OF_ROOM,
-  SOON_US,
   shareOf,
   TURN_US,
 } from './lease-terms.ts'
-
-/** Multiples of it, without their whole parts, are spread evenly. */
-const GOLDEN = 0.618033988749895
+import { countedBeforeUs } from './use-log.ts'
 
 /** One level of a limit with the numbers of a key. */
 export interface LevelState {
@@ -78,56 +76,50 @@ export class Reservations<Holder> {
   /** Answers a request, after `bookEnded`. */
   request(holder: Holder, request: LeaseRequest<unknown>, levels: readonly LevelState[], now: number): LeaseAnswer {
     const known = this.#reservations.get(holder)
-    const { amount, until, retryUs, isClosed } =
+    const { amount, until, retryUs, newest } =
       known && known.sequence >= request.sequence
-        ? { ...known, amount: known.sequence === request.sequence ? known.amount : 0, retryUs: 0, isClosed: false }
+        ? { ...known, amount: known.sequence === request.sequence ? known.amount : 0, retryUs: 0, newest: 0 }
         : this.#renew(holder, known, request, levels, now)
     const held = this.held.amount
     return {
       amount,
       lastsUs: amount === 0 ? 0 : lastsUs(until, now),
       retryUs,
-      isClosed,
       now,
+      newest,
       remaining: levels.map(({ meter, state, at }) => Math.max(0, meter.remaining(state, at, now) - held)),
       resets: levels.map(({ meter, state, at }) => {
         return Math.max(0, (meter.fullAt ? meter.fullAt(state, at) : meter.idleAt(state, at)) - now)
       }),
+      delays: levels.map(level => delayBeside(held, level, now, 1, amount)),
     }
   }
 
   #renew(
     holder: Holder,
     known: Reservation | undefined,
-    { sequence, used, kept, wanted }: LeaseRequest<unknown>,
+    { sequence, used, kept, needed, wanted }: LeaseRequest<unknown>,
     levels: readonly LevelState[],
     now: number,
-  ): { amount: number; until: number; retryUs: number; isClosed: boolean } {
+  ): { amount: number; until: number; retryUs: number; newest: number } {
+    const newest = newestOf(levels, now)
     const before = known?.amount ?? 0
     if (known) this.#release(known)
     let left = before
     for (const { amount, ageUs } of used) {
       const counted = Math.min(amount, left)
       left -= counted
-      if (counted > 0) book(levels, now - Math.floor(ageUs * (1 - CLOCK_MARGIN)), counted)
+      if (counted > 0) book(levels, now - countedBeforeUs(ageUs), counted)
     }
     const stays = Math.min(kept, left)
     const holders = this.#endings.reduce((sum, ending) => sum + ending.holders, 1)
     const until = endOf(levels, now)
-    const { granted, ...rest } = grant({
-      levels,
-      sequence,
-      held: this.held.amount,
-      kept: stays,
-      wanted,
-      holders,
-      until,
-      now,
-    })
+    const held = this.held.amount
+    const { granted, retryUs } = grant({ levels, held, kept: stays, needed, wanted, holders, until, now })
     const amount = stays + granted
     this.#reserve(until, amount)
     this.#reservations.set(holder, { sequence, amount, until })
-    return { amount, until, ...rest }
+    return { amount, until, retryUs, newest }
   }
 
   #release({ amount, until }: Reservation): void {
@@ -150,18 +142,38 @@ export class Reservations<Holder> {
   }
 }
 
-/** How long until `cost` fits beside permits that are held. */
+/**
+ * How long until `cost` fits beside permits that are held: at the latest when time has freed it, or when those may be back. The
+ * process that asks holds `own` of them, and uses them itself.
+ */
 export function delayBeside(
-  { amount, until }: Held,
+  held: number,
   { meter, state, at }: LevelState,
   now: number,
   cost: number,
+  own = 0,
 ): number {
-  if (amount === 0 || cost === 0) return meter.delay(state, at, now, cost)
-  const delay = meter.delay(state, at, now, cost + amount)
-  if (delay !== Number.POSITIVE_INFINITY) return delay
-  // as much as is held never fits beside it; the permits held end before that matters
-  return Math.max(meter.delay(state, at, now, cost), until - now)
+  if (held === 0 || cost === 0) return meter.delay(state, at, now, cost)
+  const delayWith = (used: number): number => {
+    const delay = meter.delay(state, at, now, cost + used)
+    if (delay !== Number.POSITIVE_INFINITY || used === 0) return delay
+    // so much never fits at once: first, what is held is used
+    const copy = state.slice(at, at + meter.slots)
+    book([{ meter, state: copy, at: 0 }], now, used)
+    return meter.delay(copy, 0, now, cost)
+  }
+  const delay = delayWith(held)
+  return delay === 0 || own === held ? delay : Math.min(delay, Math.max(delayWith(own), RETURNED_US))
+}
+
+/** The moment of the newest call that a window counts; 0 if there is none. */
+function newestOf(levels: readonly LevelState[], now: number): number {
+  let newest = 0
+  for (const { meter, state, at } of levels) {
+    const idleAt = meter.windowUs === undefined ? 0 : meter.idleAt(state, at)
+    if (idleAt > now) newest = Math.max(newest, idleAt - meter.windowUs!)
+  }
+  return newest
 }
 
 /** Counts permits that were used no later than `moment`. */
@@ -182,58 +194,36 @@ function lastsUs(until: number, now: number): number {
   return Math.max(0, Math.min(LEASE_US, Math.floor((until - now) * (1 - CLOCK_MARGIN))))
 }
 
-/** How many permits are granted at a time if the limit is reached. */
-function chunkOf({ perUs = 0, reportUs = 0 }: Meter): number {
-  return Math.max(LEAST_SHARE, Math.ceil(perUs * Math.min(CHUNK_US, reportUs / 2)))
-}
-
-/** How long a holder waits for others, if all of them wait: some less and some longer, so that they do not ask all at once. */
-function turnUs(chunk: number, holders: number, { perUs = 1 }: Meter, sequence: number): number {
-  const turn = (sequence * GOLDEN) % 1
-  return Math.floor(turn * Math.max(((holders - 1) * chunk) / perUs, holders * TURN_US))
-}
-
 interface GrantOptions {
   readonly levels: readonly LevelState[]
-  readonly sequence: number
   /** What others hold. */
   readonly held: number
   readonly kept: number
+  readonly needed: number
   readonly wanted: number
   readonly holders: number
   readonly until: number
   readonly now: number
 }
 
-/** How many more permits a holder gets; or, if there are too few, after how long it can get some. */
-function grant({ levels, sequence, held, kept, wanted, holders, until, now }: GrantOptions): {
+/** How many more permits a holder gets; and, if too little is left to grant all that it wants in advance, after how long it asks again. */
+function grant({ levels, held, kept, needed, wanted, holders, until, now }: GrantOptions): {
   granted: number
   retryUs: number
-  isClosed: boolean
 } {
-  let granted = until > now ? wanted : 0
-  let retryUs = 0
-  let isClosed = false
+  let [must, ahead] = until > now ? [needed, wanted] : [0, 0]
+  let isScarce = until <= now
   for (const { meter, state, at } of levels) {
-    const capacity = capacityOf(meter)
-    const taken = held + kept
-    const room = meter.remaining(state, at, now) - taken
-    const share = Math.max(shareOf(capacity, holders), Math.floor((room * SHARE_OF_ROOM) / holders))
-    const most = shareOf(capacity, holders) < LEAST_SHARE ? 0 : Math.min(granted, share - kept)
-    const chunk = Math.min(most, chunkOf(meter))
-    let part = Math.floor(room / (2 * holders))
-    if (part < chunk) {
-      const wait = meter.delay(state, at, now, taken + chunk)
-      if (wait === 0) part = chunk
-      else if (wait <= SOON_US) {
-        // soon there is more, and a few permits at a time save nothing
-        part = 0
-        isClosed = true
-        retryUs = Math.max(retryUs, wait + turnUs(chunk, holders, meter, sequence))
-      } else retryUs = Math.max(retryUs, wait)
-    }
-    granted = Math.max(0, Math.min(most, part))
+    const least = shareOf(capacityOf(meter), holders)
+    const room = Math.max(0, meter.remaining(state, at, now) - held - kept)
+    must = Math.min(must, room)
+    const share = Math.max(least, Math.floor((room * SHARE_OF_ROOM) / holders)) - kept
+    ahead = least < LEAST_SHARE ? 0 : Math.max(0, Math.min(ahead, share))
+    // as much is left for the others; of the last permits none are granted in advance, for others could not use them
+    const part = Math.floor((room - must) / (2 * holders))
+    if (part < ahead) isScarce = true
+    ahead = Math.min(ahead, part < LEAST_SHARE ? 0 : part)
   }
-  if (granted >= LEAST_SHARE || wanted === 0) return { granted, retryUs: 0, isClosed: false }
-  return { granted: 0, retryUs: Math.min(retryUs, LEASE_US), isClosed }
+  const retryUs = isScarce ? Math.min((holders + 3) * TURN_US, LONGEST_TURN_US) : 0
+  return { granted: must + ahead, retryUs }
 }

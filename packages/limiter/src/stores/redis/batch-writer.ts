@@ -214,6 +214,12 @@ function settlementNumbers({ reservation, cost, moment, wait = 0, actual, until,
 /** More permits than any limit has: not all were reported, and which were used is not known. */
 const ALL = 2 ** 50
 
-function leaseNumbers({ sequence, kept, wanted, used }: RedisLease): number[] {
-  return [sequence, kept, wanted, ...used.flatMap(({ amount, ageUs }) => [Math.min(amount, ALL), Math.round(ageUs)])]
+function leaseNumbers({ sequence, kept, needed, wanted, used }: RedisLease): number[] {
+  return [
+    sequence,
+    kept,
+    needed,
+    wanted,
+    ...used.flatMap(({ amount, ageUs }) => [Math.min(amount, ALL), Math.round(ageUs)]),
+  ]
 }

@@ -123,17 +123,18 @@ export function decodeBatch(
 }
 
 function decodeLease(lease: RedisLease, numbers: readonly number[], from: number): number {
-  const levels = lease.counter.meters.length
-  const figures = numbers.slice(from, from + levels * 2)
-  const next = from + levels * 2
+  const next = from + lease.counter.meters.length * 3
+  const figures = numbers.slice(from, next)
+  const [remaining, resets, delays] = [0, 1, 2].map(place => figures.filter((_, i) => i % 3 === place))
   lease.answer = {
-    remaining: figures.filter((_, i) => i % 2 === 0),
-    resets: figures.filter((_, i) => i % 2 === 1),
+    remaining: remaining!,
+    resets: resets!,
+    delays: delays!,
     amount: numbers[next]!,
     lastsUs: numbers[next + 1]!,
     retryUs: numbers[next + 2]!,
-    isClosed: numbers[next + 3] === 1,
     now: numbers[0]!,
+    newest: numbers[next + 3]!,
   }
   const ignored = numbers[next + 4]!
   if (ignored > 0) warnOnce('DIANA_RESERVATION_IGNORED', `${ignored} of rule key ${JSON.stringify(lease.counter.tag)}`)

@@ -103,7 +103,9 @@ export function redisCounter(rule: RedisCounterRule, options: RedisCounterOption
   }
   /** The levels, with numbers that change with time as they are at `now`. */
   const levelsAt = (now?: number) => {
-    if (!varies) return meters.map(meter => ({ ...levelOf(meter), ...numbersOf(meter, now) }))
+    if (!varies) {
+      return meters.map(meter => ({ ...levelOf(meter), windowUs: meter.windowUs, ...numbersOf(meter, now) }))
+    }
     const limits = limitMeters.map(meter => marked(meter, now))
     return meters.map(meter => varyingLevel(marked(meter, now), limits, algorithm, !canContinue(limitMeters)))
   }

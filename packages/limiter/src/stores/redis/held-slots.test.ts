@@ -7,6 +7,7 @@ import { RedisStore } from './redis-store.ts'
 let server: RedisServer
 let now: number
 let isDown: boolean
+let isDeaf: boolean
 
 beforeAll(async () => {
   server = await startRedis()
@@ -17,6 +18,7 @@ beforeEach(async () => {
   await server.client.flushall()
   now = 1_794_744_000_000_000
   isDown = false
+  isDeaf = false
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
 })
 afterEach(() => vi.useRealTimers())
@@ -30,7 +32,9 @@ class Gateway {
   constructor(limit: number) {
     const send = async ([command, ...args]: readonly string[]) => {
       if (isDown) throw new Error('down')
-      return await server.client.call(command!, ...args)
+      const reply = await server.client.call(command!, ...args)
+      if (isDeaf) throw new Error('lost')
+      return reply
     }
     this.store = new RedisStore(send, { now: () => now })
     const meters = [concurrency.meter({ count: limit, periodMs: 0 }, {})]
@@ -129,6 +133,46 @@ it('a place whose release Redis never heard of is free after the next heartbeat'
   expect(await gateway.free()).toBe(3)
   await pass(LEASE_MS / 2, [gateway])
   expect(await gateway.free()).toBe(4)
+})
+
+it.each([1, 2])(
+  'the last places of a process are free after the next heartbeat if the release of %i was lost',
+  async cost => {
+    const gateway = new Gateway(2)
+    await gateway.take(cost)
+    isDown = true
+    await gateway.release().catch(() => undefined)
+    isDown = false
+    expect(await gateway.free()).toBe(2 - cost)
+    await pass(LEASE_MS / 2, [gateway])
+    expect(await gateway.free()).toBe(2)
+  },
+)
+
+it('a place is free after the next heartbeat if Redis gave it to a call whose answer was lost', async () => {
+  const gateway = new Gateway(2)
+  isDeaf = true
+  await expect(gateway.take()).rejects.toThrow('lost')
+  isDeaf = false
+  expect(await gateway.free()).toBe(1)
+  await pass(LEASE_MS / 2, [gateway])
+  expect(await gateway.free()).toBe(2)
+})
+
+it('a request of a lost connection that is carried out late holds a place until the heartbeat after it', async () => {
+  const [gateway, stray] = [new Gateway(2), new Gateway(2)]
+  await gateway.take()
+  isDown = true
+  await gateway.release().catch(() => undefined)
+  isDown = false
+  await pass(LEASE_MS / 2, [gateway])
+  // as the first process would have sent it
+  const late = Object.assign(redisCharge(gateway.counter), { key: 'all', cost: 1 })
+  await stray.store.take([late])
+  stray.store.close()
+  expect(await gateway.free()).toBe(1)
+  await pass(LEASE_MS / 2, [gateway])
+  expect(await gateway.free()).toBe(2)
 })
 
 it('nothing is sent while nothing is held', async () => {

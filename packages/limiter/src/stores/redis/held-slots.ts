@@ -8,7 +8,12 @@ interface SlotsOfKey {
   granted: number
   /** Slots requested, with the answer pending. */
   asked: number
+  /** A request was lost, or its answer: Redis may have other numbers until it has confirmed so many renewals. */
+  doubts: number
 }
+
+/** Requests of a connection that was lost may be carried out after the first renewal by the next one. */
+const DOUBTS = 2
 
 /** The largest number of resets remembered. */
 const MOST_RESETS = 10_000
@@ -26,12 +31,37 @@ export class HeldSlots {
       const { counter, key, cost } = charge
       const id = idOf(counter, key)
       const held = this.#held.get(id)
-      if (!held) this.#held.set(id, { counter, key, granted: 0, asked: cost })
+      if (!held) this.#held.set(id, { counter, key, granted: 0, asked: cost, doubts: 0 })
       else {
         held.counter = counter
         held.asked += cost
       }
     }
+  }
+
+  /** A request was lost, or its answer: what Redis has of these keys is not known before they are renewed, with nothing if nothing is held. */
+  lost(charges: readonly { readonly counter: RedisCounter; readonly key: string }[]): void {
+    for (const { counter, key } of charges) {
+      if (!counter.needsRelease) continue
+      const id = idOf(counter, key)
+      const held = this.#held.get(id)
+      if (held) held.doubts = DOUBTS
+      else this.#held.set(id, { counter, key, granted: 0, asked: 0, doubts: DOUBTS })
+    }
+  }
+
+  /** Whether what Redis has of a key is not known. */
+  get hasDoubts(): boolean {
+    for (const { doubts } of this.#held.values()) if (doubts === DOUBTS) return true
+    return false
+  }
+
+  /** Redis has confirmed a renewal. */
+  renewed({ counter, key }: Renewal): void {
+    const held = this.#held.get(idOf(counter, key))
+    if (!held || held.doubts === 0) return
+    held.doubts--
+    this.#change(idOf(counter, key), 0, 0)
   }
 
   /** The request was answered, or never will be. */
@@ -82,7 +112,7 @@ export class HeldSlots {
     if (!held) return
     held.asked += asked
     held.granted = Math.max(0, held.granted + granted)
-    if (held.asked === 0 && held.granted === 0) this.#held.delete(id)
+    if (held.asked === 0 && held.granted === 0 && held.doubts === 0) this.#held.delete(id)
   }
 }
 

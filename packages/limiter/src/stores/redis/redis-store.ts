@@ -60,6 +60,8 @@ const BATCH_CALLS = 32
 const BATCH_CHARGES = 128
 /** If nothing is under way, and of late no more calls were than these, none waits for the turn to end. */
 const FEW_CALLS = 8
+/** Concurrency slots are renewed so long after a request was lost, and again as long as that fails. */
+const CORRECT_MS = 250
 /** Redis spreads callers further one level at a time, and rarely. */
 const MOST_TRIES = 10
 /** How many partitions of a rule are listed at the same time. */
@@ -90,6 +92,7 @@ export class RedisStore implements SharedStore {
   #watcher: StoreWatcher | undefined
   readonly #leases = new HeldSlots()
   readonly #renewing: NodeJS.Timeout
+  #correcting: NodeJS.Timeout | undefined
   readonly #flushSoon = (): void => this.#flush()
   #pending: Pending[] = []
   #underWay = 0
@@ -191,7 +194,7 @@ export class RedisStore implements SharedStore {
     this.#leases.giveBack(charged)
     const refunds = charged.map(one => ({ ...one, counter: this.#counters.get(one.counter.tag) ?? one.counter }))
     for (const charges of this.#isCluster ? bySlot(refunds, refund => refund) : [refunds]) {
-      this.#ask({ what: 'giveBack', charges }).catch(() => {})
+      this.#ask({ what: 'giveBack', charges }).catch(() => this.#lost(charges))
     }
   }
 
@@ -283,6 +286,7 @@ export class RedisStore implements SharedStore {
   close(): void {
     this.#closed = true
     clearInterval(this.#renewing)
+    clearTimeout(this.#correcting)
   }
 
   async #takeApart(groups: readonly (readonly RedisCharge[])[]): Promise<Answered> {
@@ -301,7 +305,23 @@ export class RedisStore implements SharedStore {
   renew(): void {
     const renewals = this.#leases.renewals()
     // each on its own, so that a batch stays small, and a Cluster finds each in its slot
-    for (const renewal of renewals) this.#ask({ what: 'renew', charges: [renewal] }).catch(() => {})
+    for (const renewal of renewals) {
+      this.#ask({ what: 'renew', charges: [renewal] }).then(
+        () => this.#leases.renewed(renewal),
+        () => this.#lost([renewal]),
+      )
+    }
+  }
+
+  /** Concurrency slots of requests that were lost are corrected soon, if Redis can be asked. */
+  #lost(charges: readonly { readonly counter: RedisCounter; readonly key: string }[]): void {
+    if (this.#closed) return
+    this.#leases.lost(charges)
+    if (!this.#leases.hasDoubts || this.#correcting) return
+    this.#correcting = setTimeout(() => {
+      this.#correcting = undefined
+      if (this.#leases.hasDoubts) this.renew()
+    }, CORRECT_MS).unref()
   }
 
   #ask({ what, charges }: ScriptRequest): Promise<Answered> {
@@ -344,6 +364,7 @@ export class RedisStore implements SharedStore {
     } catch (error) {
       for (const request of batch) {
         this.#answered(request, false)
+        if (request.what === 'take') this.#lost(request.charges)
         request.listener.failed(error)
       }
       return

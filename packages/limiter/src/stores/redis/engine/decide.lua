@@ -58,7 +58,7 @@ local function decide(rules, row, isCounting)
       local endings = partition.endings and partition.endings[place]
       for l = 1, #levels do
         local level, state = levels[l], states[l][place]
-        local delay = endings and delayBeside(endings, moves[l], level, state, cost) or moves[l].delay(level, state, moment, cost)
+        local delay = endings and delayBeside(endings, moves[l], level, state, cost, 0) or moves[l].delay(level, state, moment, cost)
         delays[l] = delay
         if delay > 0 then
           if delay > wait then wait = delay end
@@ -209,9 +209,9 @@ local function settle(rule, row)
 end
 
 -- Reports permits that a holder has used, and reserves others. The row has which of the last keys is that of the holder, the number
--- of the request, how many permits it keeps and wants, and then of those used how many and how long ago. Replies with what is left
--- of each level and when all is back; and how many permits are held, for how long, when to ask again, whether calls are
--- refused until then, and how many reservations could not be read.
+-- of the request, how many permits it keeps, needs and wants, and then of those used how many and how long ago. Replies with what is left
+-- of each level, when all is back and when one is free; and how many permits are held, for how long, when to ask again, the moment of
+-- the newest call that was counted before, and how many reservations could not be read.
 local function lease(rule, row)
   local partition = rule.partition
   local place, name = nextCaller(rule, partition), keys[#keys - request.holders + row[4]]
@@ -219,9 +219,10 @@ local function lease(rule, row)
   local endings = partition.endings[place] or {}
   partition.endings[place] = endings
   local sequence, amount, endsAt = readReservation(name)
-  local retryUs, isClosed = 0, false
+  local retryUs, newest = 0, 0
   if not sequence or sequence < row[5] then
-    amount, endsAt, retryUs, isClosed = renew(rule, place, endings, row, amount or 0, endsAt)
+    newest = newestOf(rule, place)
+    amount, endsAt, retryUs = renew(rule, place, endings, row, amount or 0, endsAt)
     call('SET', name, pack('<ddd', row[5], amount, endsAt), 'PX', RESERVATION_MS)
     changeAmended(rule, place)
   elseif sequence > row[5] then
@@ -232,9 +233,10 @@ local function lease(rule, row)
     local moves, state = rule.moves[l], rule.states[l][place]
     local fullAt = moves.fullAt and moves.fullAt(level, state) or moves.idleAt(level, state)
     reply[n + 1], reply[n + 2] = max(0, moves.remaining(level, state, now) - held), min(max(0, fullAt - now), NEVER)
-    n = n + 2
+    reply[n + 3] = min(delayBeside(endings, moves, level, state, 1, amount), NEVER)
+    n = n + 3
   end
   local lastsUs = amount == 0 and 0 or max(0, min(LEASE_US, floor((endsAt - now) * (1 - CLOCK_MARGIN))))
-  reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4], reply[n + 5] = amount, lastsUs, retryUs, isClosed and 1 or 0, ignored
+  reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4], reply[n + 5] = amount, lastsUs, retryUs, newest, ignored
   n, ignored = n + 5, 0
 end

@@ -1,14 +1,14 @@
 import type { LuaAlgorithm } from '../../../algorithms/algorithm.ts'
 import { luaAlgorithms } from '../../../algorithms/lua/lua-algorithms.ts'
 import {
-  CHUNK_US,
   CLOCK_MARGIN,
   LEASE_US,
   LEAST_SHARE,
+  LONGEST_TURN_US,
   RECLAIM_US,
+  RETURNED_US,
   SHARE,
   SHARE_OF_ROOM,
-  SOON_US,
   TURN_US,
 } from '../../leases/lease-terms.ts'
 import { FAN_OUT, HIGHEST_LEVEL } from '../layout.ts'
@@ -67,7 +67,7 @@ const HEAD = `
 local FAN_OUT, HIGHEST_LEVEL, KEPT_US, MOST_VERSIONS = ${FAN_OUT}, ${HIGHEST_LEVEL}, ${KEPT_US}, ${MOST_VERSIONS}
 local LEASE_US, RECLAIM_US, CLOCK_MARGIN = ${LEASE_US}, ${RECLAIM_US}, ${CLOCK_MARGIN}
 local SHARE, SHARE_OF_ROOM = ${SHARE}, ${SHARE_OF_ROOM}
-local LEAST_SHARE, CHUNK_US, SOON_US, TURN_US = ${LEAST_SHARE}, ${CHUNK_US}, ${SOON_US}, ${TURN_US}
+local LEAST_SHARE, TURN_US, LONGEST_TURN_US, RETURNED_US = ${LEAST_SHARE}, ${TURN_US}, ${LONGEST_TURN_US}, ${RETURNED_US}
 local REMAINING, RESETS = ${REMAINING}, ${RESETS}
 -- Redis 7.0 has these names only while a function runs, not while its library loads, so the first run binds them.
 local floor, ceil, max, min, huge

@@ -61,7 +61,7 @@ local function decide(rules, row, isCounting)
       local endings = partition.endings and partition.endings[place]
       for l = 1, #levels do
         local level, state = levels[l], states[l][place]
-        local delay = endings and delayBeside(endings, moves[l], level, state, cost) or moves[l].delay(level, state, moment, cost)
+        local delay = endings and delayBeside(endings, moves[l], level, state, cost, 0) or moves[l].delay(level, state, moment, cost)
         delays[l] = delay
         if delay > 0 then
           if delay > wait then wait = delay end
@@ -212,9 +212,9 @@ local function settle(rule, row)
 end
 
 -- Reports permits that a holder has used, and reserves others. The row has which of the last keys is that of the holder, the number
--- of the request, how many permits it keeps and wants, and then of those used how many and how long ago. Replies with what is left
--- of each level and when all is back; and how many permits are held, for how long, when to ask again, whether calls are
--- refused until then, and how many reservations could not be read.
+-- of the request, how many permits it keeps, needs and wants, and then of those used how many and how long ago. Replies with what is left
+-- of each level, when all is back and when one is free; and how many permits are held, for how long, when to ask again, the moment of
+-- the newest call that was counted before, and how many reservations could not be read.
 local function lease(rule, row)
   local partition = rule.partition
   local place, name = nextCaller(rule, partition), keys[#keys - request.holders + row[4]]
@@ -222,9 +222,10 @@ local function lease(rule, row)
   local endings = partition.endings[place] or {}
   partition.endings[place] = endings
   local sequence, amount, endsAt = readReservation(name)
-  local retryUs, isClosed = 0, false
+  local retryUs, newest = 0, 0
   if not sequence or sequence < row[5] then
-    amount, endsAt, retryUs, isClosed = renew(rule, place, endings, row, amount or 0, endsAt)
+    newest = newestOf(rule, place)
+    amount, endsAt, retryUs = renew(rule, place, endings, row, amount or 0, endsAt)
     call('SET', name, pack('<ddd', row[5], amount, endsAt), 'PX', RESERVATION_MS)
     changeAmended(rule, place)
   elseif sequence > row[5] then
@@ -235,10 +236,11 @@ local function lease(rule, row)
     local moves, state = rule.moves[l], rule.states[l][place]
     local fullAt = moves.fullAt and moves.fullAt(level, state) or moves.idleAt(level, state)
     reply[n + 1], reply[n + 2] = max(0, moves.remaining(level, state, now) - held), min(max(0, fullAt - now), NEVER)
-    n = n + 2
+    reply[n + 3] = min(delayBeside(endings, moves, level, state, 1, amount), NEVER)
+    n = n + 3
   end
   local lastsUs = amount == 0 and 0 or max(0, min(LEASE_US, floor((endsAt - now) * (1 - CLOCK_MARGIN))))
-  reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4], reply[n + 5] = amount, lastsUs, retryUs, isClosed and 1 or 0, ignored
+  reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4], reply[n + 5] = amount, lastsUs, retryUs, newest, ignored
   n, ignored = n + 5, 0
 end
 `
@@ -572,8 +574,6 @@ export const reservations: string = `
 local MOST_ENDINGS, RESERVATION_MS, LATEST_US = 64, 3000, LEASE_US + 2 * RECLAIM_US
 -- Permits that another version has granted are recorded in so many pieces at most.
 local MOST_PIECES = 64
--- Multiples of it, without their whole parts, are spread evenly.
-local GOLDEN = 0.618033988749895
 -- Reservations that could not be read, and were not reported to a process yet.
 local ignored = 0
 
@@ -610,23 +610,11 @@ local function endingsText(endings)
   return table.concat(texts) .. pack('<d', -#endings)
 end
 
--- How many permits are held, until when at most, and by how many.
+-- How many permits are held, and by how many.
 local function heldIn(endings)
-  local held, endsAt, holders = 0, 0, 0
-  for e = 1, #endings do
-    held, endsAt, holders = held + endings[e].amount, endings[e].endsAt, holders + endings[e].holders
-  end
-  return held, endsAt, holders
-end
-
--- How long until a cost fits beside permits that are held.
-local function delayBeside(endings, moves, level, state, cost)
-  local held, endsAt = heldIn(endings)
-  if held == 0 or cost == 0 then return moves.delay(level, state, now, cost) end
-  local delay = moves.delay(level, state, now, cost + held)
-  if delay < huge then return delay end
-  -- as much as is held never fits beside it; the permits held end before that matters
-  return max(moves.delay(level, state, now, cost), endsAt - now)
+  local held, holders = 0, 0
+  for e = 1, #endings do held, holders = held + endings[e].amount, holders + endings[e].holders end
+  return held, holders
 end
 
 -- Counts permits that were used no later than a moment, in one state.
@@ -636,6 +624,41 @@ local function bookIn(level, moves, state, moment, cost)
   else
     moves.take(level, state, moment, cost, 0)
   end
+end
+
+local function stateCopy(state)
+  local copy = {}
+  for name, number in pairs(state) do copy[name] = number end
+  return copy
+end
+
+local function delayWith(held, moves, level, state, cost)
+  local delay = moves.delay(level, state, now, cost + held)
+  if delay < huge or held == 0 then return delay end
+  -- so much never fits at once: first, what is held is used
+  local copy = stateCopy(state)
+  bookIn(level, moves, copy, now, held)
+  return moves.delay(level, copy, now, cost)
+end
+
+-- How long until a cost fits beside permits that are held: at the latest when time has freed it, or when those may be back. The process
+-- that asks holds \`own\` of them, and uses them itself.
+local function delayBeside(endings, moves, level, state, cost, own)
+  local held = heldIn(endings)
+  if held == 0 or cost == 0 then return moves.delay(level, state, now, cost) end
+  local delay = delayWith(held, moves, level, state, cost)
+  if delay == 0 or own == held then return delay end
+  return min(delay, max(delayWith(own, moves, level, state, cost), RETURNED_US))
+end
+
+-- The moment of the newest call that a window counts; 0 if there is none.
+local function newestOf(rule, place)
+  local newest = 0
+  for l, level in ipairs(rule.levels) do
+    local idleAt = level.windowUs and rule.moves[l].idleAt(level, rule.states[l][place]) or 0
+    if idleAt > now then newest = max(newest, idleAt - level.windowUs) end
+  end
+  return newest
 end
 
 local function book(rule, place, moment, cost)
@@ -669,8 +692,7 @@ end
 local function idleWith(partition, place, endings)
   local idleAt = 0
   for l, level in ipairs(partition.all) do
-    local copy, moves = {}, movesOf(level)
-    for name, number in pairs(partition.states[l][place]) do copy[name] = number end
+    local copy, moves = stateCopy(partition.states[l][place]), movesOf(level)
     for _, ending in ipairs(endings) do
       if ending.amount > 0 then bookIn(level, moves, copy, ending.endsAt - 1, ending.amount) end
       idleAt = max(idleAt, ending.endsAt)
@@ -726,56 +748,41 @@ local function endOf(rule, place)
   return endsAt
 end
 
--- How long a holder waits for others, if all of them wait: some less and some longer, so that they do not ask all at once.
-local function turnUs(chunk, holders, perUs, sequence)
-  return floor(sequence * GOLDEN % 1 * max((holders - 1) * chunk / perUs, holders * TURN_US))
-end
-
--- How many more permits a holder gets; or, if there are too few, after how long it can get some, and whether calls are refused until
--- then.
-local function grant(rule, place, sequence, taken, kept, wanted, holders, endsAt)
-  local granted, retryUs, isClosed = endsAt > now and wanted or 0, 0, false
+-- How many more permits a holder gets: those that its calls wait for, if there are any, and those that it wants in advance; and, if too
+-- little is left to grant all of these, after how long it asks again.
+local function grant(rule, place, taken, kept, needed, wanted, holders, endsAt)
+  local must, ahead, isScarce = needed, wanted, false
+  if endsAt <= now then must, ahead, isScarce = 0, 0, true end
   for l, level in ipairs(rule.levels) do
     local moves, state = rule.moves[l], rule.states[l][place]
-    local perUs = moves.perUs and moves.perUs(level) or 0
     local least = floor((level.most or moves.remaining(level, blank(level.slots), now)) * SHARE / holders)
-    local room = moves.remaining(level, state, now) - taken
-    local most = least < LEAST_SHARE and 0 or min(granted, max(least, floor(room * SHARE_OF_ROOM / holders)) - kept)
-    local chunk = min(most, max(LEAST_SHARE, ceil(perUs * min(CHUNK_US, (level.reportUs or 0) / 2))))
-    local part = floor(room / (2 * holders))
-    if part < chunk then
-      local wait = moves.delay(level, state, now, taken + chunk)
-      if wait == 0 then
-        part = chunk
-      elseif wait <= SOON_US then
-        -- soon there is more, and a few permits at a time save nothing
-        part, isClosed, retryUs = 0, true, max(retryUs, wait + turnUs(chunk, holders, perUs, sequence))
-      else
-        retryUs = max(retryUs, wait)
-      end
-    end
-    granted = max(0, min(most, part))
+    local room = max(0, moves.remaining(level, state, now) - taken)
+    must = min(must, room)
+    local share = max(least, floor(room * SHARE_OF_ROOM / holders)) - kept
+    ahead = least < LEAST_SHARE and 0 or max(0, min(ahead, share))
+    -- as much is left for the others; of the last permits none are granted in advance, for others could not use them
+    local part = floor((room - must) / (2 * holders))
+    if part < ahead then isScarce = true end
+    ahead = min(ahead, part < LEAST_SHARE and 0 or part)
   end
-  if granted >= LEAST_SHARE or wanted == 0 then return granted, 0, false end
-  return 0, min(retryUs, LEASE_US), isClosed
+  return must + ahead, isScarce and min((holders + 3) * TURN_US, LONGEST_TURN_US) or 0
 end
 
--- Counts what a holder reports, and renews what it holds; returns how much that is, until when, when to ask again, and
--- whether calls are refused until then.
+-- Counts what a holder reports, and renews what it holds; returns how much that is, until when, and when to ask again.
 local function renew(rule, place, endings, row, before, endedAt)
-  local sequence, left = row[5], before
+  local left = before
   if endedAt then release(endings, endedAt, before) end
-  for at = 8, #row, 2 do
+  for at = 9, #row, 2 do
     local counted = min(row[at], left)
     left = left - counted
     book(rule, place, now - floor(row[at + 1] * (1 - CLOCK_MARGIN)), counted)
   end
   local kept = min(row[6], left)
-  local held, _, holders = heldIn(endings)
+  local held, holders = heldIn(endings)
   local endsAt = endOf(rule, place)
-  local granted, retryUs, isClosed = grant(rule, place, sequence, held + kept, kept, row[7], holders + 1, endsAt)
+  local granted, retryUs = grant(rule, place, held + kept, kept, row[7], row[8], holders + 1, endsAt)
   reserve(endings, endsAt, kept + granted)
-  return kept + granted, endsAt, retryUs, isClosed
+  return kept + granted, endsAt, retryUs
 end
 `
 

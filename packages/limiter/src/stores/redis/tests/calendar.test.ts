@@ -283,7 +283,15 @@ describe('calendar periods in Redis', () => {
     const one = new Process(1_000_000, 'day', { zone: 'Asia/Kathmandu' })
     now = at('2026-05-14T18:14:59.900Z')
     const { store, counter } = one
-    const { amount, lastsUs } = await store.lease({ counter, key: 'ann', sequence: 1, used: [], kept: 0, wanted: 100 })
+    const { amount, lastsUs } = await store.lease({
+      counter,
+      key: 'ann',
+      sequence: 1,
+      used: [],
+      kept: 0,
+      needed: 0,
+      wanted: 100,
+    })
     expect(amount).toBeGreaterThan(0)
     expect(lastsUs).toBeLessThanOrEqual(100_000)
     now = at('2026-05-14T18:15Z')

@@ -82,6 +82,7 @@ const move = fc.record({
   key: fc.constantFrom('one', 'other'),
   amount: fc.integer({ min: 0, max: 30 }),
   kept: fc.integer({ min: 0, max: 30 }),
+  needed: fc.constantFrom(0, 0, 1, 5, 150),
   wanted: fc.integer({ min: 0, max: 40 }),
   ageUs: fc.constantFrom(0, 100, 3000, 20_000),
   us: fc.constantFrom(0, 1, 500, 10_000, 50_000, 200_000, 700_000, 1_600_000),
@@ -114,7 +115,7 @@ describe('permits that processes hold in Redis', () => {
         const pair = new Pair(ruleOf(algorithm, limits))
         let sequence = 0
         const last = new Map<string, Omit<LeaseRequest<FleetCounter>, 'counter'>>()
-        for (const { what, place, key, amount, kept, wanted, ageUs, us } of moves) {
+        for (const { what, place, key, amount, kept, needed, wanted, ageUs, us } of moves) {
           pair.now += us
           const before = last.get(`${place} ${key}`)
           if (what === 'take') await pair.take(place, amount % 4, key)
@@ -125,7 +126,7 @@ describe('permits that processes hold in Redis', () => {
               { amount: Math.floor(amount / 2), ageUs },
               { amount: Math.ceil(amount / 2), ageUs: 0 },
             ]
-            const request = { key, sequence: ++sequence, used, kept, wanted }
+            const request = { key, sequence: ++sequence, used, kept, needed, wanted }
             last.set(`${place} ${key}`, request)
             await pair.lease(place, request)
           }
