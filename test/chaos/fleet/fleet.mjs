@@ -2,11 +2,14 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 
-const worker = fileURLToPath(new URL('worker.mjs', import.meta.url))
 const preload = fileURLToPath(new URL('shift-clock.mjs', import.meta.url))
 
-/** Starts real processes that offer calls until `stop`, which returns what each reports. `jobOf` tells each what to do. */
-export async function startFleet({ processes, jobOf, shiftMs = [] }) {
+/**
+ * Starts real processes that offer calls until `stop`, which returns what each reports. `jobOf` tells each what to do, and `program` is
+ * the file beside this one that they run.
+ */
+export async function startFleet({ processes, jobOf, shiftMs = [], program = 'worker.mjs' }) {
+  const worker = fileURLToPath(new URL(program, import.meta.url))
   const children = Array.from({ length: processes }, (_, i) => {
     const execArgv = shiftMs[i] ? ['--import', preload] : []
     const env = { ...process.env, SHIFT_MS: String(shiftMs[i] ?? 0) }

@@ -112,6 +112,11 @@ export interface Meter {
    */
   record?(state: Float64Array, at: number, now: number, cost: number, delay: number, carries: boolean): void
   /**
+   * For a window: counts calls that were admitted at `moment`, which may be before others that are counted already, whether or not they
+   * fit. They leave a period after that moment, or later.
+   */
+  insert?(state: Float64Array, at: number, now: number, cost: number, moment: number): void
+  /**
    * Takes back what was counted as admitted at `moment`: exactly if it came last, never more than time has left of it
    * otherwise. The limit is what it is since `changedAt`, if it was changed.
    */
@@ -192,6 +197,7 @@ export interface PassResult {
  * Required: `delay(meter, state, now, cost)`, `take(meter, state, now, cost, delay)`, `remaining(meter, state, now)`,
  * `idleAt(meter, state)` and `refund(meter, state, now, cost, moment, changedAt)`. Optional: `begin(meter, state, now)`,
  * `fullAt(meter, state)`, `endsAt(meter, state, now)`, `record(meter, state, now, cost, delay, carries)`, `overdraw(meter, state, now, cost)`,
+ * `insert(meter, state, now, cost, moment)`,
  * `perUs(meter)`; `shift(meter, state, us)`, which
  * moves a state back in time when the clock has stepped back; `inherit(meter, old, oldScale, now)`, which returns a new
  * state; `longest(meter, oldScale, leftUs)`, for how long a state may matter that was inherited from one that mattered for

@@ -104,6 +104,21 @@ class SlidingLog implements Meter {
     if (this.#count > 0) this.record(state, at, now, cost, 0, false)
   }
 
+  insert(state: Float64Array, at: number, now: number, cost: number, moment: number): void {
+    const leaves = moment + this.#periodUs
+    let older = 0
+    while (older < this.#places && state[at + RING + this.#place(state, at, older)]! <= leaves) older++
+    // the oldest entries make room; calls older than all others have none
+    const places = Math.min(cost, older)
+    let dropped = (this.#isFull(state, at, now) ? droppedIn(state[at + NEXT]!) : 0) + cost - places
+    for (let offset = 0; offset < older; offset++) {
+      const entry = at + RING + this.#place(state, at, offset)
+      if (offset < places && state[entry]! > now) dropped++
+      state[entry] = offset + places < older ? state[at + RING + this.#place(state, at, offset + places)]! : leaves
+    }
+    state[at + NEXT] = (state[at + NEXT]! % DROPPED) + Math.min(LARGEST, dropped) * DROPPED
+  }
+
   refund(state: Float64Array, at: number, now: number, cost: number, moment: number): void {
     if (moment + this.#periodUs <= now) return
     for (let undone = 0; undone < cost && this.#remove(state, at, now, moment); undone++);

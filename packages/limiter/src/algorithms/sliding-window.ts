@@ -154,6 +154,36 @@ class SlidingWindow implements Meter {
     if (counted > 0) this.take(state, at, now, counted, 0)
   }
 
+  insert(state: Float64Array, at: number, now: number, cost: number, moment: number): void {
+    this.#forget(state, at, now)
+    const newest = state[at + LAST]!
+    if (moment >= newest) {
+      this.take(state, at, moment, cost, 0)
+      return
+    }
+    const end = at + SEGMENTS + state[at + CLOSED]!
+    let segment = at + SEGMENTS
+    while (segment < end && this.#packing.lastOf(state[segment]!, newest) < moment) segment++
+    const isOpen = segment === end
+    const last = isOpen ? newest : this.#packing.lastOf(state[segment]!, newest)
+    const calls = isOpen ? state[at + CALLS]! : this.#packing.callsOf(state[segment]!)
+    const lead = isOpen ? state[at + LEAD]! : this.#packing.leadOf(state[segment]!)
+    state[at + HELD] = state[at + HELD]! + cost
+    if (this.#isBetween(state, at, moment, last) && cost <= this.#packing.mostCalls) {
+      state.copyWithin(segment + 1, segment, end)
+      state[segment] = this.#packing.pack(Math.max(moment, newest - this.#packing.spanUs), cost, cost * this.#gapUs)
+      state[at + CLOSED] = state[at + CLOSED]! + 1
+    } else if (isOpen || calls + cost > this.#packing.mostCalls) {
+      const ahead = (state[at + CALLS]! + cost) * this.#gapUs - (newest - moment)
+      state[at + LEAD] = Math.max(state[at + LEAD]!, Math.min(state[at + LEAD]! + cost * this.#gapUs, ahead))
+      state[at + CALLS] = state[at + CALLS]! + cost
+    } else {
+      // none of the calls after `moment` has come earlier than before
+      const ahead = Math.max(lead, Math.min(lead + cost * this.#gapUs, (calls + cost) * this.#gapUs - (last - moment)))
+      state[segment] = this.#packing.pack(last, calls + cost, ahead)
+    }
+  }
+
   pass(state: Float64Array, at: number, now: number, cost: number, result: PassResult): boolean {
     const delay = state[at + HELD]! + cost <= this.#count ? 0 : this.delay(state, at, now, cost)
     if (delay === 0) this.take(state, at, now, cost, 0)
@@ -311,6 +341,12 @@ class SlidingWindow implements Meter {
   #freeAt(last: number, rest: number, lead: number): number {
     const leaves = last + this.#periodUs
     return Math.min(leaves, leaves + lead - (rest + 1) * this.#gapUs)
+  }
+
+  /** Whether a call has a segment of its own before the one whose last call came at `last`. */
+  #isBetween(state: Float64Array, at: number, moment: number, last: number): boolean {
+    if (state[at + CLOSED]! + 1 >= this.#segments) return false
+    return Math.floor(last / this.#segmentUs) !== Math.floor(moment / this.#segmentUs)
   }
 
   /** A new segment begins when the clock enters another slice of the window, if the one before can be closed. */

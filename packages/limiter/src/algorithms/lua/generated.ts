@@ -660,6 +660,19 @@ function moves.record(meter, state, now, cost, delay, carries)
   state[NEXT] = (state[NEXT] % DROPPED + places) % meter.places + dropped * DROPPED
 end
 
+function moves.insert(meter, state, now, cost, moment)
+  local leaves, older = moment + meter.periodUs, 0
+  while older < meter.places and state[place(meter, state, older)] <= leaves do older = older + 1 end
+  local places = min(cost, older)
+  local dropped = (state[place(meter, state, 0)] > now and floor(state[NEXT] / DROPPED) or 0) + cost - places
+  for offset = 0, older - 1 do
+    local at = place(meter, state, offset)
+    if offset < places and state[at] > now then dropped = dropped + 1 end
+    state[at] = offset + places < older and state[place(meter, state, offset + places)] or leaves
+  end
+  state[NEXT] = state[NEXT] % DROPPED + min(LARGEST, dropped) * DROPPED
+end
+
 function moves.overdraw(meter, state, now, cost)
   if meter.count > 0 then moves.record(meter, state, now, cost, 0, false) end
 end
@@ -804,6 +817,10 @@ local function isCut(meter, state, last, moment)
   return floor(last / meter.segmentUs) ~= floor(moment / meter.segmentUs)
 end
 
+local function isBetween(meter, state, moment, last)
+  return state[CLOSED] + 1 < meter.segments and floor(last / meter.segmentUs) ~= floor(moment / meter.segmentUs)
+end
+
 function moves.delay(meter, state, now, cost)
   if cost > meter.count then return huge end
   if cost == 0 then return 0 end
@@ -841,6 +858,32 @@ function moves.overdraw(meter, state, now, cost)
   forget(meter, state, now)
   local counted = min(cost, meter.count * MOST_DEBT - state[HELD])
   if counted > 0 then moves.take(meter, state, now, counted, 0) end
+end
+
+function moves.insert(meter, state, now, cost, moment)
+  forget(meter, state, now)
+  local newest, stop, segment = state[LAST], endOf(state), SEGMENTS
+  if moment >= newest then
+    moves.take(meter, state, moment, cost, 0)
+    return
+  end
+  while segment < stop and lastOf(meter, state[segment], newest) < moment do segment = segment + 1 end
+  local isOpen, gapUs = segment == stop, meter.gapUs
+  local last = isOpen and newest or lastOf(meter, state[segment], newest)
+  local calls = isOpen and state[CALLS] or callsOf(meter, state[segment])
+  local lead = isOpen and state[LEAD] or leadOf(meter, state[segment])
+  state[HELD] = state[HELD] + cost
+  if isBetween(meter, state, moment, last) and cost < meter.room then
+    for at = stop, segment + 1, -1 do state[at] = state[at - 1] end
+    state[segment], state[CLOSED] = pack(meter, max(moment, newest - meter.spanUs), cost, cost * gapUs), state[CLOSED] + 1
+  elseif isOpen or calls + cost >= meter.room then
+    local ahead = (state[CALLS] + cost) * gapUs - (newest - moment)
+    state[LEAD] = max(state[LEAD], min(state[LEAD] + cost * gapUs, ahead))
+    state[CALLS] = state[CALLS] + cost
+  else
+    local ahead = max(lead, min(lead + cost * gapUs, (calls + cost) * gapUs - (last - moment)))
+    state[segment] = pack(meter, last, calls + cost, ahead)
+  end
 end
 
 local function undo(meter, state, cost, moment)

@@ -51,6 +51,19 @@ function moves.record(meter, state, now, cost, delay, carries)
   state[NEXT] = (state[NEXT] % DROPPED + places) % meter.places + dropped * DROPPED
 end
 
+function moves.insert(meter, state, now, cost, moment)
+  local leaves, older = moment + meter.periodUs, 0
+  while older < meter.places and state[place(meter, state, older)] <= leaves do older = older + 1 end
+  local places = min(cost, older)
+  local dropped = (state[place(meter, state, 0)] > now and floor(state[NEXT] / DROPPED) or 0) + cost - places
+  for offset = 0, older - 1 do
+    local at = place(meter, state, offset)
+    if offset < places and state[at] > now then dropped = dropped + 1 end
+    state[at] = offset + places < older and state[place(meter, state, offset + places)] or leaves
+  end
+  state[NEXT] = state[NEXT] % DROPPED + min(LARGEST, dropped) * DROPPED
+end
+
 function moves.overdraw(meter, state, now, cost)
   if meter.count > 0 then moves.record(meter, state, now, cost, 0, false) end
 end

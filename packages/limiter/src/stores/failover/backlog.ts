@@ -2,8 +2,9 @@ import { KeyState } from '../memory/key-state.ts'
 import { OVERFLOW_SLOT, type Table } from '../memory/table.ts'
 import type { SharedCharge } from '../shared-charge.ts'
 import { type FleetCounter, fleetCharge, type SharedStore } from '../store.ts'
-import { type CatchUp, costLasting, type LevelCatchUp } from './catch-up.ts'
+import { type CatchUp, costLasting, isWindow, type LaterCount, type LevelCatchUp, laterMoments } from './catch-up.ts'
 import { within } from './deadline.ts'
+import { laterEnd } from './seen-counts.ts'
 
 /** What one key was admitted here and the store has not counted. */
 interface Unreported {
@@ -145,7 +146,7 @@ export class Backlog {
 
   async #report(unreported: Unreported, store: SharedStore, now: number, reportedForUs: number): Promise<number> {
     const { counter, key } = unreported
-    const missed = { counter, key, levels: levelsOf(unreported, now, reportedForUs), unfit: [] }
+    const missed = { counter, key, levels: levelsOf(unreported, now, { reportedForUs, withLater: true }), unfit: [] }
     // what is admitted from now on is another debt
     this.#remove(unreported)
     if (missed.levels.every(({ known, missing }) => known === 0 && missing === 0)) return 0
@@ -202,7 +203,11 @@ export class Backlog {
  * What each level has counted of a debt and still counts. Since others began to report, time pays in the store of what they
  * reported; so what it has paid here of a bucket's since then is reported, too.
  */
-function levelsOf({ table, key, cost, before }: Unreported, now: number, reportedForUs = 0): LevelCatchUp[] {
+function levelsOf(
+  { table, key, cost, before }: Unreported,
+  now: number,
+  { reportedForUs = 0, withLater = false }: { readonly reportedForUs?: number; readonly withLater?: boolean } = {},
+): LevelCatchUp[] {
   const slot = table.find(key)
   before.use(table, now)
   return table.meters.map((meter, level) => {
@@ -215,6 +220,24 @@ function levelsOf({ table, key, cost, before }: Unreported, now: number, reporte
     const missing = before.remaining(level, now) - meter.remaining(state, at, now)
     const isFull = meter.drain !== undefined && before.remaining(level, now) === meter.most
     const paid = isFull ? Math.ceil((meter.perUs ?? 0) * reportedForUs) : 0
-    return { known: 0, missing: Math.min(cost, Math.max(0, missing) + paid) }
+    const owed = Math.min(cost, Math.max(0, missing) + paid)
+    if (!withLater || !isWindow(meter)) return { known: 0, missing: owed }
+    if (meter.endsAt) return { known: 0, missing: owed, ...laterEnd(meter, state, at, now) }
+    const leftAt = (moment: number): number => before.remaining(level, moment) - meter.remaining(state, at, moment)
+    const later = laterOf(meter.windowUs!, cost, now, leftAt)
+    // a share that is used up has no more than nothing left, whatever it was admitted beyond
+    return { known: 0, missing: Math.max(owed, later[0]?.missing ?? 0), later }
   })
+}
+
+/** How much of a debt still counts at moments to come; at none more than later. */
+function laterOf(windowUs: number, cost: number, now: number, leftAt: (moment: number) => number): LaterCount[] {
+  let most = 0
+  const later = laterMoments(windowUs, now)
+    .toReversed()
+    .map(afterUs => {
+      most = Math.max(most, Math.min(cost, leftAt(now + afterUs)))
+      return { afterUs, known: 0, missing: most }
+    })
+  return later.toReversed()
 }

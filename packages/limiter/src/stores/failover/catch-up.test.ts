@@ -6,6 +6,7 @@ import { type RedisServer, startRedis } from '../../sources/servers/redis-server
 import { FleetDouble } from '../fakes/fake-fleet.ts'
 import { RedisStore } from '../redis/redis-store.ts'
 import { fleetCharge } from '../store.ts'
+import type { LevelCatchUp } from './catch-up.ts'
 
 let server: RedisServer
 beforeAll(async () => {
@@ -14,26 +15,47 @@ beforeAll(async () => {
 afterAll(() => server.close())
 
 const periods = [1000, 60_000, 3_600_000]
+/** Moments as parts of the period, and how much of what is known and of what is missing is left at each. */
+const laterPart = fc.tuple(
+  fc.integer({ min: 1, max: 20 }),
+  fc.integer({ min: 0, max: 9 }),
+  fc.integer({ min: 0, max: 5 }),
+)
+const missedLevel = fc.record({
+  known: fc.integer({ min: 0, max: 30 }),
+  missing: fc.integer({ min: 0, max: 12 }),
+  parts: fc.array(laterPart, { maxLength: 5 }),
+})
 const step = fc.record({
   passMs: fc.constantFrom(0, 0, 70, 1500, 40_000),
   cost: fc.integer({ min: 0, max: 5 }),
-  missed: fc.array(fc.record({ known: fc.integer({ min: 0, max: 30 }), missing: fc.integer({ min: 0, max: 12 }) }), {
-    minLength: 3,
-    maxLength: 3,
-  }),
+  missed: fc.tuple(missedLevel, missedLevel, missedLevel),
 })
+
+function levelsOf(missed: readonly { known: number; missing: number; parts: [number, number, number][] }[]) {
+  return missed.map(({ known, missing, parts }, level): LevelCatchUp => {
+    const moments = parts.toSorted(([a], [b]) => a - b)
+    const least = (place: 1 | 2, end: number) => Math.min(...moments.slice(0, end + 1).map(part => part[place]))
+    const later = moments.map(([part], i) => {
+      const afterUs = (part * periods[level]! * 1000) / 20
+      return { afterUs, known: Math.min(known, least(1, i)), missing: Math.min(missing, least(2, i)) }
+    })
+    return { known, missing, later }
+  })
+}
 
 describe('a store that catches up', () => {
   const rated = algorithms.filter(({ limit, name }) => limit === 'rate' && name !== 'warm-up')
-  it.each(rated.map(({ name }) => name))('counts for %s in Redis what it counts in this process', async name => {
+  const cases = [...rated.map(({ name }) => [name, {}] as const), ['fixed-window', { align: 'first-call' }] as const]
+  it.each(cases)('counts for %s %j in Redis what it counts in this process', async (name, options) => {
     const algorithm = rated.find(one => one.name === name)!
-    const meters = periods.map((periodMs, i) => algorithm.meter({ count: 5 * (i + 1), periodMs }, {}))
+    const meters = periods.map((periodMs, i) => algorithm.meter({ count: 5 * (i + 1), periodMs }, options))
     let round = 0
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 8 }), async steps => {
         const here = new FleetDouble()
         const redis = new RedisStore(command => server.client.call(...(command as [string])), {
-          prefix: `${name}${++round}`,
+          prefix: `${name}${Object.keys(options)}${++round}`,
           now: () => here.now,
         })
         const rule = { id: 'rule', algorithm: name, enforced: true, meters }
@@ -43,9 +65,17 @@ describe('a store that catches up', () => {
           const charges = counters.map(counter => Object.assign(fleetCharge(counter), { key: 'a', cost }))
           await Promise.all([here.take([charges[0]!]), redis.take([charges[1]!] as never)])
           expect(charges[1]!.remaining).toEqual(charges[0]!.remaining)
-          const caughtUp = counters.map(counter => ({ counter, key: 'a', levels: missed, unfit: [] as number[] }))
+          const caughtUp = counters.map(counter => ({
+            counter,
+            key: 'a',
+            levels: levelsOf(missed),
+            unfit: [] as number[],
+          }))
           await Promise.all([here.catchUp(caughtUp[0]!), redis.catchUp(caughtUp[1]! as never)])
           expect(caughtUp[1]!.unfit).toEqual(caughtUp[0]!.unfit)
+          await Promise.all([here.look([charges[0]!]), redis.look([charges[1]!] as never)])
+          expect(charges[1]!.remaining).toEqual(charges[0]!.remaining)
+          expect(charges[1]!.resets).toEqual(charges[0]!.resets)
         }
         redis.close()
       }),

@@ -4,7 +4,7 @@ import { OVERFLOW_SLOT, type Table } from '../memory/table.ts'
 import { isCountedHere, type SharedCharge } from '../shared-charge.ts'
 import type { FleetCounter } from '../store.ts'
 import type { Backlog } from './backlog.ts'
-import { type CatchUp, capacityOf, costLasting } from './catch-up.ts'
+import { type CatchUp, capacityOf, costLasting, isWindow, record } from './catch-up.ts'
 import { LateAllowance } from './late-allowance.ts'
 import { SeenCounts } from './seen-counts.ts'
 
@@ -86,19 +86,15 @@ export class LocalFallback {
   see(charge: SharedCharge, now: number): void {
     const slot = this.#slotFor(charge, now)
     if (slot === undefined || (slot === OVERFLOW_SLOT && charge.key !== '')) return
-    this.#seenOf(charge.counter, charge.table, now).see(slot, charge.remaining, now)
+    const { remaining, resets, cost } = charge
+    this.#seenOf(charge.counter, charge.table, now).see(slot, { remaining, resets, own: cost }, now)
   }
 
   /** Takes note of what the store says while processes are still to report what it missed. */
   #seePartly({ counter, table, slot, key, cost, remaining }: SharedCharge, isAdmitted: boolean, now: number): void {
     if (slot === OVERFLOW_SLOT && key !== '') return
     const seen = this.#seenOf(counter, table, now)
-    if (isAdmitted)
-      seen.count(
-        slot,
-        remaining.map(() => cost),
-        now,
-      )
+    if (isAdmitted) seen.count(slot, cost, now)
     seen.seeAtLeast(slot, remaining, now)
   }
 
@@ -186,8 +182,7 @@ export class LocalFallback {
   told({ counter, key, levels, unfit }: CatchUp<FleetCounter>, table: Table, now: number): void {
     const slot = table.find(key)
     if (slot === OVERFLOW_SLOT && key !== '') return
-    const counted = levels.map(({ missing }, level) => Math.max(0, missing - unfit[level]!))
-    this.#seenOf(counter, table, now).count(slot, counted, now)
+    this.#seenOf(counter, table, now).countReported(slot, levels, unfit, now)
   }
 
   /**
@@ -214,11 +209,10 @@ export class LocalFallback {
       const seen = this.#seen.get(counter)
       if (!seen || counter.needsRelease) continue
       for (const [key, slot] of seen.table.entries()) {
-        const used = seen.used(slot, now())
-        const levels = counter.meters.map((meter, level) => {
+        const levels = seen.known(slot, now()).map((known, level) => {
           const at = seen.table.base(slot) + seen.table.offsets[level]!
-          const lasts = costLasting(meter, seen.table.state(slot), at, now())
-          return { known: lasts ?? used[level]!, missing: 0 }
+          const lasts = costLasting(counter.meters[level]!, seen.table.state(slot), at, now())
+          return lasts === undefined ? known : { known: lasts, missing: 0 }
         })
         if (levels.some(({ known }) => known > 0)) yield { counter, key, levels, unfit: [] }
       }
@@ -250,7 +244,8 @@ export class LocalFallback {
     if (!counter.needsRelease && isCounted) {
       this.#seePartly(charge, isAdmitted, now)
     } else if (!counter.needsRelease && (slot !== OVERFLOW_SLOT || charge.key === '')) {
-      this.#seenOf(counter, table, now).see(slot, charge.remaining, now)
+      const { remaining, resets } = charge
+      this.#seenOf(counter, table, now).see(slot, { remaining, resets, own: isAdmitted ? cost : 0 }, now)
     }
     const reference = late.begin(slot, now)
     const own = isAdmitted && !isCounted ? cost : 0
@@ -499,21 +494,10 @@ function lateAllowanceFor(here: readonly number[], known: Capacities | undefined
   return known.late
 }
 
-/** Whether each call leaves a while after it was counted, and none is counted ahead of its time. */
-function isWindow({ windowUs, maxWaitUs }: Meter): boolean {
-  return windowUs !== undefined && maxWaitUs === 0
-}
-
 /** When the store has counted the last call of a window; now, if it does not say when all will be free again. */
 function newestOf({ resets }: SharedCharge, level: number, { windowUs = 0 }: Meter, now: number): number {
   const resetUs = resets[level] ?? 0
   return resetUs > 0 ? Math.min(now, now + resetUs - windowUs) : now
-}
-
-/** Counts a call that was admitted, whether or not it fits. */
-function record(meter: Meter, state: Float64Array, at: number, now: number, cost: number): void {
-  if (meter.record) meter.record(state, at, now, cost, 0, false)
-  else meter.take(state, at, now, cost, 0)
 }
 
 /** Whether a limit is soon whole again, so that others may have used all of it in a moment, and little is lost without it. */

@@ -22,7 +22,15 @@ export interface SimulatedRule {
   readonly isLeased?: boolean | undefined
 }
 
-/** A call that was admitted, between its start and its end. */
+export interface SimulatedProcess {
+  readonly everyMs: number
+  /** How long a question or an answer takes. */
+  readonly latency: () => number
+  readonly cost?: number | undefined
+  readonly tickMs?: number | undefined
+}
+
+/** A call that was admitted, or refused, between its start and its end. */
 export interface Admission {
   readonly process: number
   readonly start: number
@@ -35,10 +43,13 @@ type Outage = 'silent' | 'refused'
 /** A connection that dies without a word is replaced after so long. */
 const SILENT_CONNECTION_MS = 600
 const MEMBER_MS = 5000
+/** What the clock that calls are counted by shows when virtual time begins. */
+const BEGIN_MS = 1e12
 
 /** Several processes with the code of production on virtual time, and the store that they share behind a network that fails. */
 export class SimulatedFleet {
   readonly admitted: Admission[] = []
+  readonly refused: Admission[] = []
   readonly store: FleetDouble | LeasingStore
   readonly #time: VirtualTime
   readonly #rule: SimulatedRule
@@ -59,8 +70,11 @@ export class SimulatedFleet {
     this.#assumed = assumed
   }
 
-  /** Starts a process that calls every `everyMs`, and all that it has missed if it was stalled. */
-  async join({ everyMs, latency }: { everyMs: number; latency: () => number }) {
+  /**
+   * Starts a process that calls every `everyMs`, and all that it has missed if it was stalled. It looks at the clock every `tickMs`; by
+   * default every 5 ms, or as often as it calls.
+   */
+  async join({ everyMs, latency, cost = 1, tickMs = Math.min(5, everyMs) }: SimulatedProcess) {
     const time = this.#time
     const index = this.#processes++
     const host: Host = { stalledUntil: 0 }
@@ -102,17 +116,18 @@ export class SimulatedFleet {
       const began = time.now
       const call = async (key: string): Promise<void> => {
         const start = time.now
-        const charge = Object.assign(sharedCharge(counter, table, 'share'), { key, cost: 1 })
+        const charge = Object.assign(sharedCharge(counter, table, 'share'), { key, cost })
         const { size, rank } = shared.part
         const isAllowed = await shared.take([charge], now())
         const by = `${charge.countedBy} ${rank}/${size}${shared.status.healthy ? '' : ' away'}`
-        if (isAllowed) this.admitted.push({ process: index, start, end: time.now, by })
+        const outcomes = isAllowed ? this.admitted : this.refused
+        outcomes.push({ process: index, start, end: time.now, by })
       }
       let called = 0
       const work = (): void => {
         if (isOver) return
         for (; began + called * everyMs <= time.now; called++) void call('ann')
-        time.after(Math.min(5, everyMs), work)
+        time.after(tickMs, work)
       }
       work()
       return {
@@ -145,7 +160,7 @@ export class SimulatedFleet {
   }
 
   get #nowUs(): number {
-    return Math.round(1e15 + this.#time.now * 1000)
+    return Math.round((BEGIN_MS + this.#time.now) * 1000)
   }
 
   #tick(): void {
@@ -286,7 +301,7 @@ class Link {
   }
 }
 
-function optionsOf(algorithm: string, burst: number): { burst?: number } {
+export function optionsOf(algorithm: string, burst: number): { burst?: number } {
   if (algorithm === 'token-bucket') return { burst }
   // beside the call under way
   return algorithm === 'leaky-bucket' ? { burst: burst - 1 } : {}
@@ -311,12 +326,12 @@ export function overLimit(calls: readonly Admission[], { algorithm, count, perio
   return most
 }
 
-/** Windows begin at whole periods. */
+/** Windows begin at whole periods, by the clock that calls are counted by. */
 function overFixedWindow(calls: readonly Admission[], count: number, periodMs: number): number {
   const inside = new Map<number, number>()
   for (const { start, end } of calls) {
-    const window = Math.floor(start / periodMs)
-    if (window === Math.floor(end / periodMs)) inside.set(window, (inside.get(window) ?? 0) + 1)
+    const window = Math.floor((BEGIN_MS + start) / periodMs)
+    if (window === Math.floor((BEGIN_MS + end) / periodMs)) inside.set(window, (inside.get(window) ?? 0) + 1)
   }
   return Math.max(0, ...Array.from(inside.values(), calls => calls - count))
 }

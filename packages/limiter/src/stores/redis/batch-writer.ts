@@ -1,3 +1,5 @@
+import type { Meter } from '../../algorithms/algorithm.ts'
+import type { LevelCatchUp } from '../failover/catch-up.ts'
 import { fieldOf, type RedisCounter, type RedisPartition } from './counter.ts'
 import { hashOf, type RedisLayout, shardNames, shardOf, spreadLevels } from './layout.ts'
 import type { Amendment, DecisionRequest, RedisLease, RedisSettlement } from './script-request.ts'
@@ -201,10 +203,16 @@ function areEqual(some: readonly number[], others: readonly number[]): boolean {
 
 function numbersOf(charge: Amendment['charges'][number]): readonly number[] {
   if ('holderKey' in charge) return leaseNumbers(charge)
-  if ('levels' in charge) return charge.levels.flatMap(({ known, missing }) => [known, missing])
+  if ('levels' in charge) return charge.levels.flatMap((level, l) => catchUpNumbers(level, charge.counter.meters[l]))
   if ('actual' in charge) return settlementNumbers(charge)
   if ('moment' in charge) return [charge.cost, charge.moment, charge.wait ?? 0]
   return 'least' in charge ? [charge.least, charge.most, 0] : []
+}
+
+/** What is known to be used and what is missing of a level, its period, and how much still counts at how many moments to come. */
+function catchUpNumbers({ known, missing, later = [] }: LevelCatchUp, meter: Meter | undefined): number[] {
+  const counts = later.flatMap(one => [Math.round(one.afterUs), one.known, one.missing])
+  return [known, missing, meter?.windowUs ?? 0, later.length, ...counts]
 }
 
 function settlementNumbers({ reservation, cost, moment, wait = 0, actual, until, overrun }: RedisSettlement): number[] {

@@ -120,21 +120,56 @@ local function decide(rules, row, isCounting)
   return last
 end
 
+-- How a window that begins with a call goes on: it ends when it was to end.
+local function continueWindow(level, moves, state, windowUs, taken, endsAt)
+  local used = (level.most or moves.remaining(level, blank(level.slots), now)) - moves.remaining(level, state, now)
+  if used > 0 then endsAt = min(endsAt, moves.idleAt(level, state)) end
+  for slot = 1, level.slots do state[slot] = 0 end
+  moves.take(level, state, endsAt - windowUs, used + taken, 0)
+end
+
+-- Counts calls among those of a window, each as of the moment at which it was made, or a little later: of those that are known, as many
+-- as are more than the window counts, at each moment to come. The row has from \`at\` on the period, how many moments follow, and
+-- for each when it is, what is known and what is missing.
+local function insertCalls(level, moves, state, row, at, most)
+  local windowUs, due, inserted, leavesAfterUs = row[at], {}, 0, row[at]
+  for i = row[at + 1], 0, -1 do
+    local place = at + i * 3 - 1
+    local afterUs, known, missing = row[place], row[place + 1], row[place + 2]
+    if i == 0 then afterUs, known, missing = 0, row[at - 2], row[at - 1] end
+    local used = most - moves.remaining(level, state, now + afterUs)
+    local more = min(most, max(used, known) + missing) - used
+    if more > inserted then
+      due[#due + 1] = { now + min(windowUs, leavesAfterUs) - windowUs, more - inserted }
+      inserted = more
+    end
+    leavesAfterUs = afterUs
+  end
+  for i = #due, 1, -1 do moves.insert(level, state, now, due[i][2], due[i][1]) end
+end
+
 -- Counts what was missed of a caller, as far as it fits, and replies with what does not. The row has for each level what is known
--- to be used and what is missing.
+-- to be used, what is missing, and when calls leave a window: see insertCalls.
 local function catchUp(rule, row)
-  local place, missed, states = nextCaller(rule, rule.partition), 0, rule.partition.states
+  local place, missed, states, at = nextCaller(rule, rule.partition), 0, rule.partition.states, 4
   local endings = rule.partition.endings and rule.partition.endings[place]
   for l, level in ipairs(rule.levels) do
     local moves, state = rule.moves[l], states[rule.at + l][place]
-    local known, missing = row[l * 2 + 2], row[l * 2 + 3]
+    local known, missing, windowUs, moments = row[at], row[at + 1], row[at + 2], row[at + 3]
+    local most = level.most or moves.remaining(level, blank(level.slots), now)
     local room = moves.remaining(level, state, now)
     if endings then room = max(0, room - heldIn(endings)) end
-    local due = max(0, known + room - (level.most or moves.remaining(level, blank(level.slots), now))) + missing
+    local due = max(0, known + room - most) + missing
     if level.setsMoment then due, room = known, known end
     local taken = min(due, room)
-    if taken > 0 then moves.take(level, state, now, taken, 0) end
-    missed = max(missed, missing)
+    if moments > 0 and moves.insert then
+      insertCalls(level, moves, state, row, at + 2, most)
+    elseif taken > 0 and moments > 0 and moves.endsAt and moves.endsAt(level, blank(level.slots), now) == 0 then
+      continueWindow(level, moves, state, windowUs, taken, now + row[at + 1 + moments * 3])
+    elseif taken > 0 then
+      moves.take(level, state, now, taken, 0)
+    end
+    at, missed = at + 4 + moments * 3, max(missed, missing)
     n = n + 1
     reply[n] = due - taken
   end
@@ -872,7 +907,8 @@ export const run: string = `
 --                to reserve: an id, and for each charge 2 * rule (+ 1 if the call may wait), the cost and for how long; to settle: see
 --                  settle in decide.lua
 --                to report and reserve permits: see lease in decide.lua; holders: how many of the last keys are those of holders
---                to catch up: 2 * rule, and for each level what is known to be used and what is missing
+--                to catch up: 2 * rule, and for each level what is known to be used, what is missing, the period, and at how many moments to
+--                  come how much of both still counts
 --              same: a partition has a caller more than once
 --              createdAt: when each partition was created, as the process knows it, or 0; wantsCreationTimes: the reply lists them
 --              layouts (left out: none is spread): for each partition false, or { code, seed, shards: for each level where in keys
