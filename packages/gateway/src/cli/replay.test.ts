@@ -154,7 +154,7 @@ describe('diana replay', () => {
       sorted.map(({ at, status }) => line(at).replace(/ 200 /, ` ${status} `)).join('\n'),
     )
     const report = await reportOf(file('failed.yaml'), file('failed.log'))
-    const { least, most } = report.rules[0].refused
+    const { least, most } = report.rules[0]!.refused
     expect(least).toBe(30)
     // the failures, and those of 1090 calls that came within a minute after them
     expect(most).toBe(126)
