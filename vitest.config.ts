@@ -18,6 +18,7 @@ const alone = [
 const timed = [
   'packages/limiter/src/pacing/shared-pace*.test.ts',
   'packages/limiter/src/tests/{flapping,lost-counts,outages}.test.ts',
+  'packages/limiter/src/reload/vanished-file.test.ts',
   'packages/limiter/src/stores/failover/{deadline,failover-store,late-answers}.test.ts',
   'packages/limiter/src/stores/redis/connection/silence.test.ts',
   'test/gateway/hostile/slow-callers.test.ts',

@@ -30,7 +30,7 @@ const mistakes: Readonly<Record<WarningCode, string>> = {
   DIANA_PROXY_NOT_TRUSTED:
     'a call carries X-Forwarded-For or Forwarded, but trustProxy trusts no proxy, so all callers behind your proxy are ' +
     'counted as one caller: set trustProxy to the number of your proxies or to their networks; the setting "trust proxy" of ' +
-    'Express, and those of other frameworks, are not read',
+    'Express is not read',
   DIANA_TRUSTS_EVERYONE:
     'trustProxy trusts every address, so callers may choose the address that they are counted under: list the networks ' +
     'of your own proxies only',
@@ -40,8 +40,7 @@ const mistakes: Readonly<Record<WarningCode, string>> = {
   DIANA_MOUNTED_LATE:
     'a filter met a call that was answered already, which is not judged any more: mount the filter before the handlers',
   DIANA_MADE_OFTEN:
-    'rateLimit was called again with the same options, as in a handler, and each filter counts by itself: call it once, when ' +
-    'the application starts, and mount what it returns',
+    'rateLimit was called again with the same options, as in a handler, and each counts by itself: call it once',
   DIANA_FAILED: 'something failed while a call was decided',
   DIANA_NO_SUCH_RULE:
     'a filter names a rule that is not there, so it limits nothing: add the rule, or correct the name',
@@ -120,7 +119,7 @@ export function warnWhile(code: WarningCode, detail: string, cause = '', now: nu
   }
   repeated.set(name, { printedAt: now, times: 0 })
   const more = last?.times ?? 0
-  warn(code, more === 0 ? detail : `${detail} (${more} more times since the last warning)`)
+  warn(code, more === 0 ? detail : `${detail} (${more} more since then)`)
 }
 
 /** Warns once per process for each detail. */

@@ -68,7 +68,7 @@ test.each([{ 'x-forwarded-for': '203.0.113.9' }, { forwarded: 'for=203.0.113.9' 
       headers as Record<string, string>,
     )
     expect(warnings).toEqual(['DIANA_PROXY_NOT_TRUSTED'])
-    expect(messages[0]).toContain('the setting "trust proxy" of Express, and those of other frameworks, are not read')
+    expect(messages[0]).toContain('the setting "trust proxy" of Express is not read')
   },
 )
 
@@ -204,8 +204,8 @@ test('a function that returns a promise is reported again each minute until it i
   for (const second of [0, 1, 59, 60, 61, 120, 300]) warnWhile('DIANA_ASYNC_FUNCTION', 'by', 'by', second * 1000)
   expect(messages.map(text => text.replace(/^.*: by/, 'by'))).toEqual([
     'by',
-    'by (2 more times since the last warning)',
-    'by (1 more times since the last warning)',
+    'by (2 more since then)',
+    'by (1 more since then)',
     'by',
   ])
 })
