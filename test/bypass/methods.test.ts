@@ -174,7 +174,7 @@ const requestBy = (by: string): fc.Arbitrary<Sent> => {
   const query = fc.array(fc.tuple(fc.constantFrom(...names), value.map(encodeURIComponent)), { maxLength: 2 })
   return fc.record({
     method: fc.constantFrom('POST', 'POST', 'POST', ...methods, 'HEAD'),
-    lines: lines.map(all => all.flatMap(([name, text]) => [name, text])),
+    lines: lines.map(all => all.flat()),
     query: query.map(all => all.map(pair => pair.join('=')).join('&')),
     body: value.map(text => (text === '' ? '' : `_method=${encodeURIComponent(text.trim())}`)),
   })
