@@ -124,7 +124,16 @@ export async function openDecisionServer(options: DecisionServerOptions): Promis
 }
 
 /** What a running decision server cannot change. */
-const atTheStart = ['listen', 'grpc', 'spoe', 'tls', 'admin', 'connections', 'accessLog', 'healthPath'] as const
+export const atTheStart: readonly (keyof ServeSettings)[] = [
+  'listen',
+  'grpc',
+  'spoe',
+  'tls',
+  'admin',
+  'connections',
+  'accessLog',
+  'healthPath',
+]
 
 /** The settings in force; those of the ports stay as they were at the start. */
 export class LiveServeSettings {
