@@ -126,13 +126,13 @@ export async function openDecisionServer(options: DecisionServerOptions): Promis
 }
 
 /** What a running decision server cannot change. */
-const atTheStart = [
+export const atTheStart: readonly (readonly [setting: keyof ServeSettings, word: string])[] = [
   ...(['listen', 'grpc', 'spoe', 'tls', 'admin', 'connections', 'accessLog', 'healthPath'] as const).map(
     word => [word, word] as const,
   ),
   ['headersBytes', 'headers'],
   ['maxWaitMs', 'maxWait'],
-] as const
+]
 
 /** The settings in force; those of the ports stay as they were at the start. */
 export class LiveServeSettings {

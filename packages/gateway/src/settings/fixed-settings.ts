@@ -5,7 +5,7 @@ import type { GatewaySettings } from './gateway-settings.ts'
 import { settingsIn } from './settings-of.ts'
 
 /** What a running gateway cannot change: its server and its chain of filters are built once. */
-const atTheStart = {
+export const atTheStart: Readonly<Record<string, (settings: GatewaySettings) => unknown>> = {
   listen: ({ listen }) => listen,
   tls: ({ tls }) => tls,
   http2: ({ http2 }) => http2,
@@ -14,7 +14,7 @@ const atTheStart = {
   accessLog: ({ accessLog }) => accessLog,
   tracing: ({ tracing }) => tracing,
   'limits.headers': ({ limits }) => limits.headersBytes,
-} satisfies Record<string, (settings: GatewaySettings) => unknown>
+}
 
 /** For a process that takes no calls itself, but reads and writes the rule file: holds it to what workers can change. */
 export function followFixedSettings(): SectionFollower {

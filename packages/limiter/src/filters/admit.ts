@@ -9,9 +9,9 @@ import { joinVerdicts } from './answers/joined-verdict.ts'
 import { writeTokenHeaders } from './answers/token-headers.ts'
 import { CallCosts } from './costs/call-costs.ts'
 import type { Filter } from './filter.ts'
-import type { Watcher } from './frameworks/framework.ts'
+import type { Framework, Watcher } from './frameworks/framework.ts'
 import { readAttributes } from './given-attributes.ts'
-import { areMatchingDecided, chargedBy, coveringFilter, lastVerdict, type PastRun } from './past-runs.ts'
+import { type Asked, areMatchingDecided, chargedBy, coveringFilter, lastVerdict, type PastRun } from './past-runs.ts'
 import { refuse, refuseUnjudged, refuseUnready } from './refuse.ts'
 import { type Failure, report } from './report.ts'
 import { RequestCall } from './request-call.ts'
@@ -69,17 +69,26 @@ function admitAgain<Request, Reply>(
   decided: Decided,
   past: readonly PastRun[],
 ): boolean | Promise<boolean> {
-  const covering = coveringFilter(filter, past)
+  const asked = askedBy(filter.framework, request)
+  const covering = coveringFilter(filter, past, asked)
   if (covering !== undefined) {
     // a filter around that of another framework is intended: it sees requests that the inner one does not
     if (covering.framework === (filter.framework as unknown)) warnOnce('DIANA_MOUNTED_TWICE')
     return true
   }
   if (filter.framework.isAnswered(reply)) return passLate()
-  const run = new FilterRun(filter, request, reply, filter.only || areMatchingDecided(filter, past))
+  const run = new FilterRun(filter, request, reply, filter.only || areMatchingDecided(filter, past, asked))
   run.follow(lastVerdict(past), chargedBy(filter, past))
   decided[runs] = [...past, run]
   return run.decide()
+}
+
+function askedBy<Request>(framework: Framework<Request, never>, request: Request): Asked {
+  return {
+    method: framework.method(request),
+    base: framework.base?.(request) ?? '',
+    target: framework.target(request),
+  }
 }
 
 function passLate(): true {
@@ -122,6 +131,7 @@ function pastRuns(past: readonly PastRun[] | PastRun): readonly PastRun[] {
 /** One request at one filter. The response is watched until it ends only if the call waits or its end matters. */
 class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
   readonly filter: Filter<Request, Reply>
+  readonly asked: Asked
   readonly rule: readonly string[] | undefined
   readonly only: boolean
   cost: number | undefined
@@ -142,6 +152,7 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
 
   constructor(filter: Filter<Request, Reply>, request: Request, reply: Reply, only: boolean) {
     this.filter = filter
+    this.asked = askedBy(filter.framework, request)
     this.rule = filter.rules.length === 0 ? undefined : filter.rules
     this.only = only
     this.cost = undefined

@@ -53,6 +53,7 @@ export const expressFramework: Framework<Request, Response> = {
   identity: request => request,
   // every property of an Express response is slow to read; a response that has ended has sent its headers
   isAnswered: response => response.headersSent,
+  method: request => request.method,
   headers: request => request.headers,
   peer: request => request.socket.remoteAddress,
   target: request => request.url,

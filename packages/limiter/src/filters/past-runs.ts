@@ -1,9 +1,18 @@
 import type { Verdict } from '../verdict.ts'
 import type { Filter } from './filter.ts'
+import { pathBelow } from './frameworks/spelled-path.ts'
+
+/** What a request asked for when a filter decided it: a middleware may change that before the next filter. */
+export interface Asked {
+  readonly method: string
+  readonly base: string
+  readonly target: string
+}
 
 /** What a filter decided on a request, as later filters and the application ask for it. */
 export interface PastRun {
   readonly filter: Filter<never, never>
+  readonly asked: Asked
   readonly verdict: Verdict | undefined
   /** The ids of the rules that have charged the request at this filter. */
   readonly charged: readonly string[]
@@ -20,17 +29,26 @@ export function chargedBy({ limiter }: Filter<never, never>, past: readonly Past
   return same.length === 0 ? undefined : same.flatMap(run => run.charged)
 }
 
-/** Whether a filter of the same limiter has decided the request by the rules that match it. */
-export function areMatchingDecided({ limiter }: Filter<never, never>, past: readonly PastRun[]): boolean {
-  return past.some(({ filter }) => filter.limiter === limiter && !filter.only)
+/** Whether a filter of the same limiter has decided the request, as it is now, by the rules that match it. */
+export function areMatchingDecided({ limiter }: Filter<never, never>, past: readonly PastRun[], asked: Asked): boolean {
+  return past.some(run => run.filter.limiter === limiter && !run.filter.only && isSame(run.asked, asked))
 }
 
 /** The earlier filter that leaves nothing to decide for this one. */
 export function coveringFilter(
   filter: Filter<never, never>,
   past: readonly PastRun[],
+  asked: Asked,
 ): Filter<never, never> | undefined {
-  return past.find(run => coversAll(run.filter, filter))?.filter
+  // rules that a route names do not depend on what the request asks for
+  return past.find(run => coversAll(run.filter, filter) && (filter.only || isSame(run.asked, asked)))?.filter
+}
+
+function isSame(one: Asked, other: Asked): boolean {
+  if (one.method !== other.method) return false
+  return one.target === other.target && one.base === other.base
+    ? true
+    : pathBelow(one.base, one.target) === pathBelow(other.base, other.target)
 }
 
 function coversAll(past: Filter<never, never>, filter: Filter<never, never>): boolean {

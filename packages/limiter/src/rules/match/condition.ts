@@ -32,7 +32,11 @@ const method: Topic = {
   name: 'method',
   header: undefined,
   ask: (search, answers) =>
-    answers.meet(search.method, search) || (search.method === 'HEAD' && answers.meet('GET', search)),
+    askMethod(search.method, search, answers) || search.otherMethods.some(name => askMethod(name, search, answers)),
+}
+
+function askMethod(name: string, search: Search, answers: Answers): boolean {
+  return answers.meet(name, search) || (name === 'HEAD' && answers.meet('GET', search))
 }
 
 /** `*.example.com` is kept as `.example.com`, and compared with the part of the call's host after each dot. */

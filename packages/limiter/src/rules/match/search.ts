@@ -9,6 +9,7 @@ export class Search {
   #call: Call | undefined
   #method: string | undefined
   #host: string | undefined
+  #otherMethods: readonly string[] | undefined
   readonly #positions: Int32Array
   readonly #foundIn: Float64Array
 
@@ -24,11 +25,18 @@ export class Search {
     this.#call = call
     this.#method = undefined
     this.#host = undefined
+    this.#otherMethods = undefined
   }
 
   get method(): string {
     this.#method ??= this.#call?.method.toUpperCase() ?? ''
     return this.#method
+  }
+
+  /** Methods that a middleware behind the filter, or a service behind the gateway, may take instead; most calls name none. */
+  get otherMethods(): readonly string[] {
+    this.#otherMethods ??= this.#call === undefined ? [] : overridesOf(this.#call)
+    return this.#otherMethods
   }
 
   /** Empty when the call names none. */
@@ -80,6 +88,36 @@ export class Search {
     }
   }
 }
+
+/** The headers by which frameworks let a POST be another method, and the field of a form or a query. */
+const OVERRIDING = ['x-http-method-override', 'x-http-method', 'x-method-override'] as const
+const OVERRIDING_FIELD = '_method'
+const NONE: readonly string[] = []
+
+function overridesOf({ headers, query }: Call): readonly string[] {
+  let found = NONE
+  for (const name of OVERRIDING) {
+    const value = headers?.[name]
+    if (value !== undefined) found = [...found, ...methodsIn(`${value}`)]
+  }
+  if (query?.includes('method')) {
+    for (const [name, value] of new URLSearchParams(query)) {
+      if (name.toLowerCase() === OVERRIDING_FIELD) found = [...found, ...methodsIn(value)]
+    }
+  }
+  return found
+}
+
+/** More than one of them means that a service may take any. */
+function methodsIn(text: string): string[] {
+  return text
+    .slice(0, MOST_OVERRIDE)
+    .toUpperCase()
+    .split(/[\s,]+/)
+    .filter(Boolean)
+}
+
+const MOST_OVERRIDE = 256
 
 function readHost(text: string): string {
   return hostName(text) ?? looseHostName(text)
