@@ -51,6 +51,7 @@ const callerLeft = 499
 /** A service that breaks off its answer has failed as one that gives none. */
 const broken: Outcome = { status: 502, by: 'gateway' }
 const unknown: Outcome = {}
+const firstError = 400
 
 /**
  * What is known of one call: times, addresses and counts, collected while the call is served. One record per call is always
@@ -246,7 +247,9 @@ export class CallRecord {
   /** Before the call is logged, so that the log has its costs. */
   #settle(observer: AnswerObserver): void {
     const { status, by } = this.outcomeOf(this.end === 'complete')
-    if (by === 'gateway') observer.unserved()
+    // an answer of gRPC has failed although its head says 200
+    if (by === 'gateway' || (this.grpc !== undefined && status !== undefined && status >= firstError))
+      observer.unserved()
     void observer.end(status)
   }
 

@@ -10,6 +10,7 @@ import {
   type FetchServer,
   fetchFramework,
   reportingItsEnd,
+  statusOf,
 } from './frameworks/fetch.ts'
 import type { Framework } from './frameworks/framework.ts'
 import { isOneLimit, type RateLimitOptions } from './one-line/options.ts'
@@ -123,9 +124,10 @@ function after(request: Request, response?: Response): Response | undefined {
     watcher.ended(500)
     return response
   }
-  const { body, status } = response
+  const { body } = response
+  const status = statusOf(response)
   const observers = exchange.observers.splice(0)
-  for (const one of observers) one.begin(status, name => response.headers.get(name) ?? undefined)
+  for (const one of observers) one.begin(response.status, name => response.headers.get(name) ?? undefined)
   if (watchers.length === 0) return withHeaders(response, exchange)
   if (body === null) {
     watcher.ended(status)

@@ -79,8 +79,7 @@ export class CostSettling implements AnswerObserver {
   end(status: number | undefined): Promise<void> | undefined {
     if (this.#isOver) return this.#settled
     this.#isOver = true
-    // that of gRPC is known at the end only
-    this.#status = status ?? this.#status
+    this.#status ??= status
     const reported = this.#reader?.read() ?? []
     this.#reader = undefined
     if (reported instanceof Promise) this.#settled = reported.then(costs => this.#settle(costs))

@@ -41,8 +41,8 @@ export function observeNode(response: ObservedResponse, observer: AnswerObserver
   }
 }
 
-/** Headers that were written at once with the status are in the text of the head only. */
-function headerOf(response: ObservedResponse & { _header?: string | null }, name: string): string | undefined {
+/** A header of a response; those that were written at once with the status are in the text of the head only. */
+export function headerOf(response: ObservedResponse & { _header?: string | null }, name: string): string | undefined {
   const value = response.getHeader(name)
   if (value !== undefined) return String(value)
   const head = response._header

@@ -1,5 +1,6 @@
 import type { Call, CallBody } from '../../call.ts'
 import { clientCertificateOf } from '../../http/client-certificate.ts'
+import { GrpcOutcome } from '../../http/grpc-outcome.ts'
 import type { HeaderLine } from '../answers/headers.ts'
 import type { AnswerObserver } from '../costs/cost-settling.ts'
 import { observeNode } from '../costs/observe-node.ts'
@@ -94,6 +95,8 @@ export const fetchFramework: Framework<Request, Exchange> = {
   reportError: node.reportError,
 }
 
+const BROKEN = 500
+
 /** Statuses whose answers have no body; a Response with one cannot be made. */
 export const bodiless: readonly number[] = [204, 205, 304]
 
@@ -119,10 +122,17 @@ export function headersOf(request: Request): Call['headers'] & object {
   return record
 }
 
+/** The status by which rules judge an answer; undefined for one of gRPC that has its outcome in the body or behind it. */
+export function statusOf({ status, headers }: Response): number | undefined {
+  const outcome = status === 200 ? GrpcOutcome.of(name => headers.get(name) ?? undefined) : undefined
+  if (outcome === undefined) return status
+  return headers.has('grpc-status') ? outcome.status : undefined
+}
+
 /** The same body, shown to the observer; the watcher is notified when the last byte of it was sent, or it was canceled. */
 export function reportingItsEnd(
   body: ReadableStream<Uint8Array>,
-  status: number,
+  status: number | undefined,
   watcher: Watcher,
   observer?: Pick<AnswerObserver, 'add'>,
 ): ReadableStream {
@@ -139,7 +149,8 @@ export function reportingItsEnd(
         controller.close()
         watcher.ended(status)
       } catch (error) {
-        watcher.ended(undefined)
+        // the handler has broken it off; a caller who leaves cancels it
+        watcher.ended(BROKEN)
         controller.error(error)
       }
     },

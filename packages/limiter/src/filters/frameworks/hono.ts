@@ -2,7 +2,7 @@ import type { Context } from 'hono'
 import { clientCertificateOf } from '../../http/client-certificate.ts'
 import type { AnswerObserver } from '../costs/cost-settling.ts'
 import { observeNode } from '../costs/observe-node.ts'
-import { bodiless, bodyOfFetch, type FetchServer, headersOf, peerOf, reportingItsEnd } from './fetch.ts'
+import { bodiless, bodyOfFetch, type FetchServer, headersOf, peerOf, reportingItsEnd, statusOf } from './fetch.ts'
 import type { Framework, Watcher } from './framework.ts'
 import { node } from './node.ts'
 import { spelledPath } from './spelled-path.ts'
@@ -66,17 +66,16 @@ export function isFollowed(context: Context): boolean {
 /** Notifies the watcher of a request when the last byte of its answer was sent, or it was canceled. */
 export async function outlive(context: Context, answered: Promise<void>): Promise<void> {
   const watcher = followed.get(context)!
-  let status = 500
   try {
     await answered
-    status = context.res.status
   } catch (error) {
-    watcher.ended(status)
+    watcher.ended(500)
     throw error
   }
   const { res: response } = context
+  const status = statusOf(response)
   const observer = observers.get(context)
-  observer?.begin(status, name => response.headers.get(name) ?? undefined)
+  observer?.begin(response.status, name => response.headers.get(name) ?? undefined)
   if (response.body === null) {
     watcher.ended(status)
     return

@@ -7,6 +7,9 @@ import { type NodeRequest, type NodeResponse, node } from './node.ts'
 import { spelledPath } from './spelled-path.ts'
 import { watchLeaving } from './watch-leaving.ts'
 
+/** As long as `HTTP/1.1 101`. */
+const HEAD_LENGTH = 12
+
 /** Node's own servers: HTTP/1, and HTTP/2 through its compatible face. */
 export const httpFramework: Framework<NodeRequest, NodeResponse> = {
   ...node,
@@ -42,8 +45,12 @@ export const tunnelFramework: Framework<IncomingMessage, Duplex> = {
   watch: (_request, socket, watcher) => {
     // Node has left the socket to us, and nobody else listens yet
     socket.on('error', ignore)
-    if (socket.destroyed) watcher.ended(undefined)
-    else socket.once('close', () => watcher.ended(101))
+    if (socket.destroyed) {
+      watcher.ended(undefined)
+      return
+    }
+    const status = followStatus(socket)
+    socket.once('close', () => watcher.ended(status()))
   },
   watchLeaving: (_request, socket, left) => watchLeaving(socket, left),
   abandon: socket => {
@@ -57,6 +64,30 @@ function asFailure(refusal: Refusal): Refusal {
 }
 
 function ignore(): void {}
+
+/** Reads the status that the application writes to a connection first; undefined while it has written none. */
+function followStatus(socket: Duplex): () => number | undefined {
+  const sink = socket as unknown as Record<'write' | 'end', (...args: unknown[]) => unknown>
+  const { write, end } = sink
+  let head = ''
+  const follow = (method: (...args: unknown[]) => unknown) =>
+    function (this: unknown, ...args: unknown[]): unknown {
+      const [chunk] = args
+      if (typeof chunk === 'string') head += chunk.slice(0, HEAD_LENGTH)
+      else if (chunk instanceof Uint8Array) head += Buffer.from(chunk.subarray(0, HEAD_LENGTH)).toString('latin1')
+      if (head.length >= HEAD_LENGTH) {
+        sink.write = write
+        sink.end = end
+      }
+      return method.apply(this, args)
+    }
+  sink.write = follow(write)
+  sink.end = follow(end)
+  return () => {
+    const status = /^HTTP\/1\.\d (\d{3})/.exec(head)?.[1]
+    return status === undefined ? undefined : Number(status)
+  }
+}
 
 function inBytes({ status, headers, body }: Refusal): string {
   const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('')

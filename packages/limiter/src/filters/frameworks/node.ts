@@ -9,6 +9,7 @@ import type { Refusal } from '../answers/answer.ts'
 import { observeNode } from '../costs/observe-node.ts'
 import { announcedBytes, type BodyStream, peekBody } from '../costs/peek-body.ts'
 import type { Framework, Watcher } from './framework.ts'
+import { followEnding } from './node-ending.ts'
 import { watchLeaving } from './watch-leaving.ts'
 
 export type NodeRequest = IncomingMessage | Http2ServerRequest
@@ -70,9 +71,10 @@ function watchNode(request: NodeRequest, response: NodeResponse, watcher: Watche
     return
   }
   const pipeline = isBehindOthers(response) ? pipelineOf(request.socket) : undefined
+  const statusAtEnd = followEnding(request, response)
   const end = (): void => {
     pipeline?.delete(end)
-    watcher.ended(isWhole(response) ? response.statusCode : undefined)
+    watcher.ended(statusAtEnd())
   }
   pipeline?.add(end)
   response.once('close', end)
@@ -110,10 +112,4 @@ function pipelineOf(socket: Socket): Set<() => void> {
 
 function isGone(request: NodeRequest, response: NodeResponse): boolean {
   return 'stream' in response ? response.stream.destroyed : response.destroyed || request.socket.destroyed
-}
-
-function isWhole(response: NodeResponse): boolean {
-  if (!('stream' in response)) return response.writableFinished
-  // a stream that is reset is finished too, in its own view
-  return response.writableEnded && response.stream.rstCode === 0
 }
