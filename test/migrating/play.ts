@@ -2,6 +2,7 @@ import 'reflect-metadata'
 import { createServer } from 'node:http'
 import { Controller, Get, Module } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
+import Bottleneck from 'bottleneck'
 import { createLimiter, type Limiter, type LimiterOptions } from 'diana-limiter'
 import { RateLimit, rateLimited } from 'diana-limiter/decorators'
 import { rateLimit as onExpress } from 'diana-limiter/express'
@@ -9,7 +10,7 @@ import { rateLimit as onFastify } from 'diana-limiter/fastify'
 import { DianaModule, SkipRateLimit } from 'diana-limiter/nest'
 import express from 'express'
 import fastify from 'fastify'
-import { expect } from 'vitest'
+import { expect, vi } from 'vitest'
 import { parse } from 'yaml'
 import { listen } from '../../packages/limiter/src/filters/servers/listen.ts'
 import type { Row } from './row.ts'
@@ -54,6 +55,7 @@ export async function play(row: Row, values: Values, closing: Closing): Promise<
     nowMs += seconds * 1000
   }
   if (row.as === 'program') await runProgram(row, all, closing)
+  else if (row.as === 'jobs') await runJobs(row, all, closing)
   else if (row.as === 'rule') await runRule(row, all.clock, pass, closing)
   else await runFilter(row, all, pass, closing)
 }
@@ -83,7 +85,7 @@ async function runFilter(row: Row, values: Values, pass: (seconds: number) => vo
 }
 
 /** `ann=200`, `/health=200`, `203.0.113.1=200`, `!401`. */
-function callOf(step: string): Call {
+export function callOf(step: string): Call {
   const [, who = '', kind = '=', status = ''] = /^(?:(\S*)([=!]))?(\d{3})$/.exec(step) ?? []
   const isAddress = /^[\da-f]+[.:]/.test(who)
   return {
@@ -199,6 +201,68 @@ async function runProgram({ ours, beside = '', gives }: Row, values: Values, clo
     limiter,
   ) as unknown)
   expect(result).toEqual(isCheck ? true : gives)
+}
+
+type Job = () => Promise<void>
+type Schedule = (job: Job, index: number) => Promise<unknown>
+
+/** Runs jobs by Diana and by the other limiter, in virtual time: each begins at the same moment, or is rejected, in both. */
+async function runJobs(row: Row, values: Values, closing: Closing): Promise<void> {
+  const { starts } = row.jobs!
+  expect(await timesOf(row, await ourSchedule(row, values, closing))).toEqual(starts)
+  const peer = new Function('Bottleneck', 'work', row.peer!)(Bottleneck, (job: Job) => job()) as Schedule
+  expect(await timesOf(row, peer)).toEqual(starts)
+}
+
+async function timesOf({ jobs }: Row, schedule: Schedule): Promise<(number | undefined)[]> {
+  const { count, workMs, starts } = jobs!
+  const times: (number | undefined)[] = Array.from({ length: count })
+  const begin = Date.now()
+  let ended = 0
+  for (let i = 0; i < count; i++) {
+    const job = async (): Promise<void> => {
+      // bottleneck begins a job some milliseconds after the one before has ended
+      times[i] = Math.round((Date.now() - begin) / 50) * 50
+      await new Promise(resolve => setTimeout(resolve, workMs))
+    }
+    void schedule(job, i)
+      .catch(() => {})
+      .finally(() => {
+        ended++
+      })
+  }
+  await vi.advanceTimersByTimeAsync(Math.max(...starts.map(start => start ?? 0)) + workMs + 1000)
+  expect(ended).toBe(count)
+  return times
+}
+
+/** A rule, a limited function, or statements with a limiter. */
+async function ourSchedule({ ours, beside }: Row, values: Values, closing: Closing): Promise<Schedule> {
+  vi.useFakeTimers({ now: START })
+  closing.push(() => vi.useRealTimers())
+  const isRule = ours.startsWith('{')
+  const rule = isRule
+    ? { id: 'login', match: 'none', ...(parse(ours) as object) }
+    : beside && evaluate(`(${beside})`, values)
+  const limiter = await createLimiter({ rules: rule ? [rule as never] : [], clock: () => Date.now() })
+  closing.push(() => limiter.close())
+  const work = (job: Job): Promise<void> => job()
+  if (ours.startsWith('rateLimited')) {
+    const limited = evaluate(ours.replace('{', '{ limiter,'), { ...values, limiter, work }) as (
+      job: Job,
+    ) => Promise<void>
+    return job => Promise.resolve(limited(job))
+  }
+  if (!isRule) {
+    const run = new Function('limiter', 'work', `return (async () => { ${ours} })()`)
+    return job => run(limiter, () => job()) as Promise<void>
+  }
+  return async (job, index) => {
+    const attributes = { account: index % 2 === 1 ? 'ann' : 'bob' }
+    const verdict = await limiter.check({ method: 'GET', path: '/', attributes }, { rule: 'login' })
+    if (!verdict.allowed) throw new Error(verdict.reason)
+    await job().finally(() => verdict.end())
+  }
 }
 
 function evaluate(text: string, values: Values): unknown {

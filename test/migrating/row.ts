@@ -5,8 +5,12 @@ export interface Row {
   readonly ours: string
   /** What differs, for the page. */
   readonly note?: string
-  /** How `ours` is used: the options of a filter, a rule of a rule file, or statements of a program. */
-  readonly as: 'express' | 'fastify' | 'nest' | 'rule' | 'program'
+  /** How `ours` is used: the options of a filter, a rule of a rule file, statements of a program, or what runs jobs. */
+  readonly as: 'express' | 'fastify' | 'nest' | 'rule' | 'program' | 'jobs'
+  /** For jobs the other limiter itself, which is run beside `ours`: a program that returns a function which schedules a job. */
+  readonly peer?: string
+  /** How many jobs are scheduled at once, how long each takes, and when each begins, in milliseconds; undefined if it is rejected. */
+  readonly jobs?: { readonly count: number; readonly workMs: number; readonly starts: readonly (number | undefined)[] }
   /** More options of the filter, or the rules of the program's limiter. */
   readonly beside?: string
   /**

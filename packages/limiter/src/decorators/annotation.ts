@@ -34,6 +34,9 @@ export interface FunctionCall extends Call {
   readonly args: readonly unknown[]
 }
 
+/** The calls of a function that wait are jobs, which must not be lost, rather than requests whose callers leave. */
+const JOB_QUEUE = { size: 100_000, timeout: '1d' } as const
+
 /** One decorator: its options, and its rule in each limiter. */
 export class Annotation {
   readonly words: RateLimitOptions
@@ -74,6 +77,7 @@ export class Annotation {
     const { id = freeName(nameOf(), limiter), by, key, cost, fallback: _, limiter: __, ...words } = this.words
     limiter.addRule({
       match: 'none',
+      ...(words.whenFull === 'wait' && { queue: JOB_QUEUE }),
       ...words,
       id,
       ...(by !== undefined ? { by } : key && { by: (call: Call) => apply(key, call as FunctionCall) }),

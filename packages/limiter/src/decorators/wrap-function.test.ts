@@ -64,6 +64,20 @@ describe('a limited function', () => {
     expect(performance.now() - started).toBeGreaterThan(95)
   })
 
+  it('calls of a limited function wait in a queue for jobs, unless its options have another queue', async () => {
+    const limiter = await createLimiter({ rules: [] })
+    const options = { limiter, limit: 1, algorithm: 'concurrency', whenFull: 'wait' } as const
+    await rateLimited(() => 1, { ...options, id: 'jobs' })()
+    await rateLimited(() => 1, { ...options, id: 'short', queue: { timeout: '1s' } })()
+    await rateLimited(() => 1, { limiter, limit: '9/s', id: 'refuses' })()
+    expect(limiter.rules.map(({ id, queue }) => [id, queue.size, queue.timeoutMs])).toEqual([
+      ['jobs', 100_000, 86_400_000],
+      ['short', 1000, 1000],
+      ['refuses', 1000, undefined],
+    ])
+    await limiter.close()
+  })
+
   it('a limited function keeps this, its name and its length', () => {
     const counter = {
       n: 0,

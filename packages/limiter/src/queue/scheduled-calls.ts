@@ -15,7 +15,7 @@ import { WakeHeap } from './wake-heap.ts'
 type Group = WaitingLane | Set<ScheduledCall>
 
 /** A call that waits for so much longer than it may is overdue. */
-const OVERDUE_US = 250_000
+const OVERDUE_US = 1_000_000
 /** A timer that is set for longer fires at once. */
 const LONGEST_CHECK_MS = 2 ** 31 - 1
 
