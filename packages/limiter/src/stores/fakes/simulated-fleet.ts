@@ -30,6 +30,14 @@ export interface Admission {
   readonly by: string
 }
 
+/** What became of one call, and what takes it back. */
+export interface SimulatedCall {
+  readonly isAllowed: boolean
+  readonly at: number
+  readonly waitMs: number
+  refund(): void
+}
+
 type Outage = 'silent' | 'refused'
 
 /** A connection that dies without a word is replaced after so long. */
@@ -59,7 +67,7 @@ export class SimulatedFleet {
     this.#assumed = assumed
   }
 
-  /** Starts a process that calls every `everyMs`, and all that it has missed if it was stalled. */
+  /** Starts a process that calls every `everyMs`, and all that it has missed if it was stalled; never if that is Infinity. */
   async join({ everyMs, latency }: { everyMs: number; latency: () => number }) {
     const time = this.#time
     const index = this.#processes++
@@ -100,17 +108,18 @@ export class SimulatedFleet {
       await shared.start()
       let isOver = false
       const began = time.now
-      const call = async (key: string): Promise<void> => {
+      const call = async (key: string, cost = 1): Promise<SimulatedCall> => {
         const start = time.now
-        const charge = Object.assign(sharedCharge(counter, table, 'share'), { key, cost: 1 })
+        const charge = Object.assign(sharedCharge(counter, table, 'share'), { key, cost, mayWait: false })
         const { size, rank } = shared.part
         const isAllowed = await shared.take([charge], now())
         const by = `${charge.countedBy} ${rank}/${size}${shared.status.healthy ? '' : ' away'}`
         if (isAllowed) this.admitted.push({ process: index, start, end: time.now, by })
+        return { isAllowed, at: time.now, waitMs: charge.wait / 1000, refund: () => shared.giveBack(charge, cost) }
       }
       let called = 0
       const work = (): void => {
-        if (isOver) return
+        if (isOver || everyMs === Number.POSITIVE_INFINITY) return
         for (; began + called * everyMs <= time.now; called++) void call('ann')
         time.after(Math.min(5, everyMs), work)
       }
@@ -119,6 +128,8 @@ export class SimulatedFleet {
         shared,
         host,
         link,
+        /** One more call. */
+        call: (cost: number) => time.as(host, () => call('ann', cost)),
         /** Ends without a word. */
         die(): void {
           isOver = true
