@@ -273,6 +273,8 @@ export class FailoverStore {
 
   #takeAgain(charges: readonly SharedCharge[], tries: number): boolean | Promise<boolean> {
     const now = this.#options.now()
+    // the call is counted as decided by what decides it in the end
+    this.#asked--
     const rest = this.#leases.take(charges, now, false)
     return 'answered' in rest ? false : this.#join(charges, rest, now, tries + 1)
   }

@@ -38,6 +38,14 @@ export interface Admission {
   readonly by: string
 }
 
+/** What became of one call, and what takes it back. */
+export interface SimulatedCall {
+  readonly isAllowed: boolean
+  readonly at: number
+  readonly waitMs: number
+  refund(): void
+}
+
 type Outage = 'silent' | 'refused'
 
 /** A connection that dies without a word is replaced after so long. */
@@ -71,10 +79,10 @@ export class SimulatedFleet {
   }
 
   /**
-   * Starts a process that calls every `everyMs`, and all that it has missed if it was stalled. It looks at the clock every `tickMs`; by
-   * default every 5 ms, or as often as it calls.
+   * Starts a process that calls every `everyMs`, and all that it has missed if it was stalled; never if that is Infinity. It looks at the
+   * clock every `tickMs`; by default every 5 ms, or as often as it calls.
    */
-  async join({ everyMs, latency, cost = 1, tickMs = Math.min(5, everyMs) }: SimulatedProcess) {
+  async join({ everyMs, latency, cost: usualCost = 1, tickMs = Math.min(5, everyMs) }: SimulatedProcess) {
     const time = this.#time
     const index = this.#processes++
     const host: Host = { stalledUntil: 0 }
@@ -114,18 +122,19 @@ export class SimulatedFleet {
       await shared.start()
       let isOver = false
       const began = time.now
-      const call = async (key: string): Promise<void> => {
+      const call = async (key: string, cost = usualCost): Promise<SimulatedCall> => {
         const start = time.now
-        const charge = Object.assign(sharedCharge(counter, table, 'share'), { key, cost })
+        const charge = Object.assign(sharedCharge(counter, table, 'share'), { key, cost, mayWait: false })
         const { size, rank } = shared.part
         const isAllowed = await shared.take([charge], now())
         const by = `${charge.countedBy} ${rank}/${size}${shared.status.healthy ? '' : ' away'}`
         const outcomes = isAllowed ? this.admitted : this.refused
         outcomes.push({ process: index, start, end: time.now, by })
+        return { isAllowed, at: time.now, waitMs: charge.wait / 1000, refund: () => shared.giveBack(charge, cost) }
       }
       let called = 0
       const work = (): void => {
-        if (isOver) return
+        if (isOver || everyMs === Number.POSITIVE_INFINITY) return
         for (; began + called * everyMs <= time.now; called++) void call('ann')
         time.after(tickMs, work)
       }
@@ -134,6 +143,8 @@ export class SimulatedFleet {
         shared,
         host,
         link,
+        /** One more call. */
+        call: (cost: number) => time.as(host, () => call('ann', cost)),
         /** Ends without a word. */
         die(): void {
           isOver = true
