@@ -34,6 +34,8 @@ interface RestartScene {
   readonly awayPart?: number | undefined
   /** How many times in a row the store fails; default: once. */
   readonly times?: number | undefined
+  /** So long after it is back, all connections break once more, and nothing is lost. */
+  readonly stumblesAfterMs?: number | undefined
   /** One process is replaced by another one so long before the store fails, as a part of the period. */
   readonly replacedPart?: number | undefined
 }
@@ -49,7 +51,7 @@ interface Outcome {
 
 /** An even load for one and a half periods, a store that fails, and one and a half periods more. */
 async function play(scene: RestartScene): Promise<Outcome> {
-  const { rule, processes, load, cost = 1, kind, awayPart = 0.25, times = 1, replacedPart } = scene
+  const { rule, processes, load, cost = 1, kind, awayPart = 0.25, times = 1, replacedPart, stumblesAfterMs } = scene
   const { count, periodMs } = rule
   time = new VirtualTime()
   time.install(scene.seed ?? 1)
@@ -72,6 +74,11 @@ async function play(scene: RestartScene): Promise<Outcome> {
       if (kind !== 'flushed') fleet.cut('refused')
       await time.runUntil(time.now + periodMs * awayPart)
       if (kind !== 'flushed') fleet.mend(100)
+    }
+    if (stumblesAfterMs !== undefined) {
+      await time.runUntil(time.now + stumblesAfterMs)
+      fleet.cut('refused')
+      fleet.mend(100)
     }
     const backAt = time.now + RETURNED_MS
     await time.runUntil(backAt + periodMs * 1.5)
@@ -125,6 +132,16 @@ describe('a store that comes back empty', () => {
     },
     TIMEOUT_MS,
   )
+})
+
+describe('a store that comes back empty, and whose connections break while processes report to it', () => {
+  it('counts no report twice', async () => {
+    const rule = ruleOf('sliding-log', 300, MINUTE, false)
+    for (const stumblesAfterMs of [100, 120, 140, 160, 180, 200]) {
+      const outcome = await play({ rule, processes: 3, load: 0.8, kind: 'killed', awayPart: 0.5, stumblesAfterMs })
+      expect([stumblesAfterMs, outcome.refused, outcome.over]).toEqual([stumblesAfterMs, [0, 0, 0], 0])
+    }
+  })
 })
 
 const isLong = SCENES > 20
