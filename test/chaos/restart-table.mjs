@@ -28,7 +28,7 @@ const MOST_FALSE = 0.01
 const PROGRESS_MS = 15_000
 /** All processes have started after this time, and know of each other. */
 const START_MS = 5000
-const START_MS_EACH = 1500
+const START_MS_EACH = 1000
 const BEGIN = '<!-- restart table -->'
 const END = '<!-- /restart table -->'
 const [second, minute, hour, day] = [1000, 60_000, 3_600_000, 86_400_000]

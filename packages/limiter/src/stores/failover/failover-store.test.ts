@@ -124,6 +124,20 @@ describe('a store that the fleet shares', () => {
     expect(await admitted(9)).toBe(7)
   })
 
+  it.each(['clock', 'first-call'])(
+    'takes its share of a fixed window with align: %s that began before its first call here',
+    async align => {
+      const fleet = new FleetDouble()
+      const words = { algorithm: 'fixed-window', count: 40, periodMs: 60_000, options: { align } }
+      const { admitted, charge } = await join(fleet, { rank: 0, size: 2 }, words)
+      await fleet.take([charge(10)])
+      fleet.now += 1_000_000
+      expect(await admitted(3)).toBe(3)
+      fleet.before = refuse
+      expect(await admitted(9)).toBe(9)
+    },
+  )
+
   it('counts no report twice if the store is empty and does not answer that this process is back', async () => {
     const fleet = new FleetDouble()
     let failures = 0

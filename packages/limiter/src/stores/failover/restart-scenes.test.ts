@@ -182,3 +182,31 @@ describe('a store that fails, whatever it loses', () => {
     TIMEOUT_MS,
   )
 })
+
+/** `RESTART_TABLE=1` prints the table of docs/reliability.md, in about two minutes. */
+describe.runIf(process.env.RESTART_TABLE)('the table of restarts without data', () => {
+  const percent = (counts: readonly number[], of: readonly number[]): string =>
+    counts.map((count, phase) => `${Math.round((count / of[phase]!) * 1000) / 10} %`).join(' / ')
+  const limits = [
+    { limit: '20/s', count: 20, periodMs: 1000, sizes: [2, 4, 8], algorithms: ['sliding-window'] },
+    { limit: '300/m', count: 300, periodMs: MINUTE, sizes: [2, 4, 8], algorithms: names },
+    { limit: '600/10m', count: 600, periodMs: 10 * MINUTE, sizes: [2, 4], algorithms: ['sliding-window'] },
+    { limit: '600/h', count: 600, periodMs: 60 * MINUTE, sizes: [2], algorithms: ['sliding-window'] },
+  ]
+  it('lists what is refused before, during and after, and what a healthy store refuses', {
+    timeout: 900_000,
+  }, async () => {
+    for (const { limit, count, periodMs, sizes, algorithms: of } of limits) {
+      for (const algorithm of of)
+        for (const load of [0.67, 0.9, 1.5])
+          for (const processes of sizes) {
+            const rule = ruleOf(algorithm, count, periodMs, true)
+            const { refused, healthy, offered, over } = await play({ rule, processes, load, kind: 'killed' })
+            const shares = [percent(refused, offered), percent(healthy, offered)].join(' | ')
+            process.stdout.write(
+              `| ${algorithm} | ${limit} | ${Math.round(load * 100)} % | ${processes} | ${shares} | ${over} |\n`,
+            )
+          }
+    }
+  })
+})
