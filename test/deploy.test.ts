@@ -65,15 +65,30 @@ describe('the compose file', () => {
     readonly build?: { readonly context: string; readonly dockerfile: string }
     readonly stop_grace_period?: string
   }
-  const { services } = parse(read('compose/compose.yaml'), { merge: true }) as { services: Record<string, Service> }
+  interface Compose {
+    readonly services: Readonly<Record<string, Service & { readonly command?: readonly string[] }>>
+    readonly volumes: Readonly<Record<string, unknown>>
+  }
+  const { services, volumes: named } = parse(read('compose/compose.yaml'), { merge: true }) as Compose
 
   it('the compose file starts two gateways, Redis, etcd and a service, and names only existing things', () => {
     expect(Object.keys(services)).toEqual(['gateway-1', 'gateway-2', 'redis', 'etcd', 'service'])
     for (const { depends_on = {}, volumes = [], build } of Object.values(services)) {
       for (const name of Object.keys(depends_on)) expect(services).toHaveProperty(name)
-      for (const volume of volumes) expect(existsSync(join(root, 'deploy/compose', volume.split(':')[0]!))).toBe(true)
+      for (const volume of volumes) {
+        const [source] = volume.split(':')
+        if (source!.startsWith('.')) expect(existsSync(join(root, 'deploy/compose', source!))).toBe(true)
+        else expect(named).toHaveProperty(source!)
+      }
       if (build) expect(existsSync(join(root, 'deploy/compose', build.context, build.dockerfile))).toBe(true)
     }
+  })
+
+  it('the Redis of the compose file keeps its counts in a volume, and evicts none', () => {
+    const { command = [], volumes } = services.redis!
+    expect(command.join(' ')).toContain('--appendonly yes')
+    expect(command.join(' ')).toContain('--maxmemory-policy noeviction')
+    expect(volumes).toEqual(['redis-data:/data'])
   })
 
   it('the compose file has valid rules with the addresses of its services, and time for calls to finish', () => {

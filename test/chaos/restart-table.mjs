@@ -26,6 +26,9 @@ const RETURNED_MS = 2000
 /** Calls that were refused although a store that never fails would have admitted them, as a part of all calls after the return. */
 const MOST_FALSE = 0.01
 const PROGRESS_MS = 15_000
+/** All processes have started after this time, and know of each other. */
+const START_MS = 5000
+const START_MS_EACH = 1000
 const BEGIN = '<!-- restart table -->'
 const END = '<!-- /restart table -->'
 const [second, minute, hour, day] = [1000, 60_000, 3_600_000, 86_400_000]
@@ -82,7 +85,7 @@ async function measure() {
   const redis = await startRedis()
   const fleets = []
   try {
-    const beginsAt = moment() + 3000
+    const beginsAt = moment() + START_MS + sizes.reduce((sum, processes) => sum + processes, 0) * START_MS_EACH
     for (const processes of sizes) {
       const store = { redis: `redis://127.0.0.1:${redis.port}`, prefix: `restart-${processes}` }
       const limiter = { store, rules: subjects.map(({ rule }) => rule) }
@@ -103,9 +106,14 @@ async function measure() {
     const backAt = moment() + RETURNED_MS
     await pause(beginsAt + wholeMs - moment())
     clearInterval(progress)
-    const reports = []
-    for (const fleet of fleets) reports.push(await fleet.stop())
-    return { reports, phases: [Number.NEGATIVE_INFINITY, killedAt, backAt, Number.POSITIVE_INFINITY] }
+    const stopped = []
+    for (const fleet of fleets) stopped.push(await fleet.stop())
+    const lagMs = Math.max(...stopped.flat().map(one => one.lagMs))
+    return {
+      reports: stopped.map(fleet => fleet.map(({ calls }) => calls)),
+      lagMs,
+      phases: [Number.NEGATIVE_INFINITY, killedAt, backAt, Number.POSITIVE_INFINITY],
+    }
   } finally {
     for (const fleet of fleets) fleet.end()
     await redis.close()
@@ -170,7 +178,7 @@ const heads = [
 
 buildPackages()
 const { algorithms } = await import('../../packages/limiter/dist/algorithms/index.js')
-const { reports, phases } = await measure()
+const { reports, lagMs, phases } = await measure()
 const rows = subjects.flatMap((subject, at) =>
   sizes.map((processes, fleet) => {
     const of = reports[fleet].map(report => report[at])
@@ -179,12 +187,13 @@ const rows = subjects.flatMap((subject, at) =>
 )
 const table = [heads, heads.map(() => '---'), ...rows.map(cellsOf)].map(cells => `| ${cells.join(' | ')} |`).join('\n')
 console.log(table)
+console.log(`The processes were late by up to ${Math.round(lagMs)} ms.`)
 const missed = rows.filter(({ isMissed }) => isMissed)
 for (const { subject, processes } of missed)
   console.log(`Missed: ${subject.name} ${subject.rule.limit}, ${processes} processes`)
 if (missed.length > 0) process.exitCode = 1
 if (write) {
   const [before, rest] = readFileSync(page, 'utf8').split(BEGIN)
-  const away = `Redis was killed after ${beforeMs / 1000} s and started empty ${awayMs / 1000} s later; the whole run took ${wholeMs / 1000} s.`
+  const away = `Redis was killed after ${beforeMs / 1000} s and started empty ${awayMs / 1000} s later; the whole run took ${wholeMs / 1000} s, and the processes were late by up to ${Math.round(lagMs)} ms.`
   writeFileSync(page, `${before}${BEGIN}\n\n${table}\n\n${away}\n\n${END}${rest.split(END)[1]}`)
 }

@@ -12,28 +12,31 @@ process.once('message', job =>
 
 /** `subjects` have an id and the time between two calls of the whole fleet; this process makes each nth of them. */
 async function takePart({ limiter: options, subjects, index, processes, beginsAt }) {
-  const report = subjects.map(() => ({ start: [], end: [], allowed: [] }))
+  const calls = subjects.map(() => ({ start: [], end: [], allowed: [] }))
   const limiter = await createLimiter(options)
   process.send({ ready: true })
   let isOver = false
   process.once('message', () => {
     isOver = true
   })
+  let lagMs = 0
   const pending = new Set()
   const offered = subjects.map(() => index)
   while (!isOver) {
     subjects.forEach(({ id, everyMs }, at) => {
       for (; beginsAt + offered[at] * everyMs <= moment(); offered[at] += processes) {
-        const call = ask(limiter, id, report[at])
+        const call = ask(limiter, id, calls[at])
         pending.add(call)
         call.finally(() => pending.delete(call))
       }
     })
+    const before = moment()
     await pause(TICK_MS)
+    if (before > beginsAt) lagMs = Math.max(lagMs, moment() - before - TICK_MS)
   }
   await Promise.all(pending)
   await limiter.close()
-  process.send({ report }, () => process.exit(0))
+  process.send({ report: { calls, lagMs } }, () => process.exit(0))
 }
 
 async function ask(limiter, id, { start, end, allowed }) {

@@ -20,6 +20,15 @@ interface Unreported {
 interface Reported {
   readonly unreported: Unreported
   readonly catchUp: CatchUp<FleetCounter>
+  /** The life of the store in which it was. */
+  readonly era: string
+}
+
+interface ReportTerms {
+  /** Others may have begun to report this long ago. */
+  readonly reportedForUs?: number | undefined
+  /** The present life of the store. */
+  readonly era?: string | undefined
 }
 
 const MOST = 100_000
@@ -116,25 +125,34 @@ export class Backlog {
     return reported.map(({ unreported, catchUp }) => ({ catchUp, table: unreported.table }))
   }
 
-  /** The store has lost what was reported and not confirmed: all of it is owed again. */
-  recall(): void {
+  /**
+   * The store has lost its counts. What was reported and not confirmed is owed again, unless that was in the store's present life, which
+   * may be noticed more than once.
+   */
+  recall(era?: string): void {
     const reported = this.#reported
-    this.#reported = []
-    for (const { unreported } of reported) this.#restore(unreported)
+    this.#reported = reported.filter(one => one.era === era)
+    for (const one of reported) if (one.era !== era) this.#restore(one.unreported)
   }
 
   /**
    * Counts in the store what is owed, until it is confirmed or recalled; returns what did not fit. Throws if the store cannot
-   * be asked; what was not counted is then still owed. Others may have begun to report up to `reportedForUs` ago.
+   * be asked; what was not counted is then still owed.
    */
-  async settle(store: SharedStore, now: () => number, reportedForUs = 0): Promise<number> {
+  async settle(
+    store: SharedStore,
+    now: () => number,
+    { reportedForUs = 0, era = '' }: ReportTerms = {},
+  ): Promise<number> {
     await within(Promise.all([...this.#places].map(charge => this.#hold(charge, store))), CHUNK_MS)
     const owed = [...this.#backlog.values()].flatMap(known => [...known.values()])
     const failures: unknown[] = []
     let over = 0
     for (let from = 0; from < owed.length; from += AT_ONCE) {
       const some = owed.slice(from, from + AT_ONCE)
-      const reports = Promise.allSettled(some.map(unreported => this.#report(unreported, store, now(), reportedForUs)))
+      const reports = Promise.allSettled(
+        some.map(unreported => this.#report(unreported, store, now(), { reportedForUs, era })),
+      )
       for (const outcome of await within(reports, CHUNK_MS)) {
         if (outcome.status === 'fulfilled') over += outcome.value
         else failures.push(outcome.reason)
@@ -144,7 +162,12 @@ export class Backlog {
     return over
   }
 
-  async #report(unreported: Unreported, store: SharedStore, now: number, reportedForUs: number): Promise<number> {
+  async #report(
+    unreported: Unreported,
+    store: SharedStore,
+    now: number,
+    { reportedForUs = 0, era = '' }: ReportTerms,
+  ): Promise<number> {
     const { counter, key } = unreported
     const missed = { counter, key, levels: levelsOf(unreported, now, { reportedForUs, withLater: true }), unfit: [] }
     // what is admitted from now on is another debt
@@ -156,7 +179,7 @@ export class Backlog {
       this.#restore(unreported)
       throw error
     }
-    this.#reported.push({ unreported, catchUp: missed })
+    this.#reported.push({ unreported, catchUp: missed, era })
     return Math.max(0, ...missed.unfit)
   }
 

@@ -21,6 +21,7 @@ interface Words {
   readonly periodMs?: number
   readonly emergency?: WhenStoreDown
   readonly options?: Readonly<Record<string, unknown>>
+  readonly registry?: MembershipRegistry
 }
 
 /** A roll that everybody reads alike, as long as the store can be asked. */
@@ -42,6 +43,7 @@ async function join(fleet: FleetDouble, { rank = 0, size = 1 }: Partial<Part> = 
     periodMs = 3_600_000,
     emergency = 'share',
     options = {},
+    registry = registryOf(fleet, rank, size),
   } = words
   const algorithm = algorithms.find(candidate => candidate.name === name)!
   const terms = { limit: { count, periodMs }, options }
@@ -52,7 +54,7 @@ async function join(fleet: FleetDouble, { rank = 0, size = 1 }: Partial<Part> = 
   const told: StoreStatus[] = []
   const store = new FailoverStore(fleet, memory, {
     timeoutMs: 20,
-    registry: registryOf(fleet, rank, size),
+    registry,
     now: () => fleet.now,
     rules: () => ['rule'],
     onPart: part => emergency === 'share' && table.adopt([partMeter(algorithm, terms, part)], fleet.now),
@@ -120,6 +122,43 @@ describe('a store that the fleet shares', () => {
     expect(await admitted(3)).toBe(3)
     fleet.before = refuse
     expect(await admitted(9)).toBe(7)
+  })
+
+  it.each(['clock', 'first-call'])(
+    'takes its share of a fixed window with align: %s that began before its first call here',
+    async align => {
+      const fleet = new FleetDouble()
+      const words = { algorithm: 'fixed-window', count: 40, periodMs: 60_000, options: { align } }
+      const { admitted, charge } = await join(fleet, { rank: 0, size: 2 }, words)
+      await fleet.take([charge(10)])
+      fleet.now += 1_000_000
+      expect(await admitted(3)).toBe(3)
+      fleet.before = refuse
+      expect(await admitted(9)).toBe(9)
+    },
+  )
+
+  it('counts no report twice if the store is empty and does not answer that this process is back', async () => {
+    const fleet = new FleetDouble()
+    let failures = 0
+    const registry: MembershipRegistry = {
+      era: async () => String(fleet.era),
+      async register({ isBack }): Promise<Membership> {
+        await fleet.before()
+        if (isBack && failures-- > 0) throw new Error('read ECONNRESET')
+        return { era: String(fleet.era), size: 1, rank: 0, heard: 1, back: 1 }
+      },
+      leave: async () => {},
+    }
+    const { admitted, back, counter } = await join(fleet, {}, { registry })
+    expect(await admitted(2)).toBe(2)
+    fleet.before = refuse
+    expect(await admitted(3)).toBe(3)
+    fleet.forget()
+    failures = 4
+    fleet.before = async () => {}
+    await back()
+    expect(fleet.left(counter, 'a')).toBe(5)
   })
 
   it('counts in the store what was admitted without it', async () => {

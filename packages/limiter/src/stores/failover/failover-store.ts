@@ -595,8 +595,9 @@ export class FailoverStore {
   async #probe(): Promise<void> {
     const { timeoutMs } = this.#options
     // others add what they have admitted as soon as they have heard of all, and that is not to be taken for what was lost
-    const isLost = this.#hasLost || (await within(this.#fleet.hasBeenForgotten(), timeoutMs))
-    if (isLost) await this.#remind()
+    const { era: present, hasForgotten } = await within(this.#fleet.readEra(), timeoutMs)
+    const isLost = this.#hasLost || hasForgotten
+    if (isLost) await this.#remind(present)
     this.#unreportedAt = this.#options.now()
     const { era } = await within(this.#fleet.probeMembers(0), timeoutMs)
     if (isLost) this.#remindedEra = era
@@ -611,15 +612,15 @@ export class FailoverStore {
     this.#isReporting = false
     this.#gatheredEra = era
     if (!this.#hasLost && (!hasForgotten || this.#remindedEra === era)) return isComplete
-    await this.#remind()
+    await this.#remind(era)
     this.#remindedEra = era
     return false
   }
 
   /** Reports to the store what it had counted, before any process adds what it has never known. */
-  async #remind(): Promise<void> {
+  async #remind(era: string | undefined): Promise<void> {
     this.#hasLost = false
-    this.#backlog.recall()
+    this.#backlog.recall(era)
     await remind(this.#store, this.#fallback.known(this.#options.now)).catch(error => {
       this.#hasLost = true
       throw error
@@ -637,7 +638,7 @@ export class FailoverStore {
   }
 
   #settle(reportedForUs = 0): Promise<number> {
-    return this.#backlog.settle(this.#store, this.#options.now, reportedForUs)
+    return this.#backlog.settle(this.#store, this.#options.now, { reportedForUs, era: this.#gatheredEra })
   }
 
   /** What was reported is among what the store has counted. */

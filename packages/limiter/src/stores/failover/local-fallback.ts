@@ -422,8 +422,10 @@ export class LocalFallback {
       const at = table.base(slot) + table.offsets[level]!
       const gone = meter.remaining(table.state(slot), at, said.saidAt) - Math.floor(said.left)
       if (gone <= 0) continue
-      record(meter, table.state(slot), at, Math.min(said.newest, said.saidAt), gone)
-      this.#backlog.follow(charge, level, gone, said.newest)
+      // a window that ends all at once has one moment for all of its calls, and that may be before it begins here
+      const moment = meter.endsAt ? said.saidAt : Math.min(said.newest, said.saidAt)
+      record(meter, table.state(slot), at, moment, gone)
+      this.#backlog.follow(charge, level, gone, moment)
     }
     late.settled(slot)
   }

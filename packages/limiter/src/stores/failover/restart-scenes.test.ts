@@ -34,6 +34,8 @@ interface RestartScene {
   readonly awayPart?: number | undefined
   /** How many times in a row the store fails; default: once. */
   readonly times?: number | undefined
+  /** So long after it is back, all connections break once more, and nothing is lost. */
+  readonly stumblesAfterMs?: number | undefined
   /** One process is replaced by another one so long before the store fails, as a part of the period. */
   readonly replacedPart?: number | undefined
 }
@@ -49,7 +51,7 @@ interface Outcome {
 
 /** An even load for one and a half periods, a store that fails, and one and a half periods more. */
 async function play(scene: RestartScene): Promise<Outcome> {
-  const { rule, processes, load, cost = 1, kind, awayPart = 0.25, times = 1, replacedPart } = scene
+  const { rule, processes, load, cost = 1, kind, awayPart = 0.25, times = 1, replacedPart, stumblesAfterMs } = scene
   const { count, periodMs } = rule
   time = new VirtualTime()
   time.install(scene.seed ?? 1)
@@ -72,6 +74,11 @@ async function play(scene: RestartScene): Promise<Outcome> {
       if (kind !== 'flushed') fleet.cut('refused')
       await time.runUntil(time.now + periodMs * awayPart)
       if (kind !== 'flushed') fleet.mend(100)
+    }
+    if (stumblesAfterMs !== undefined) {
+      await time.runUntil(time.now + stumblesAfterMs)
+      fleet.cut('refused')
+      fleet.mend(100)
     }
     const backAt = time.now + RETURNED_MS
     await time.runUntil(backAt + periodMs * 1.5)
@@ -127,6 +134,16 @@ describe('a store that comes back empty', () => {
   )
 })
 
+describe('a store that comes back empty, and whose connections break while processes report to it', () => {
+  it('counts no report twice', async () => {
+    const rule = ruleOf('sliding-log', 300, MINUTE, false)
+    for (const stumblesAfterMs of [100, 120, 140, 160, 180, 200]) {
+      const outcome = await play({ rule, processes: 3, load: 0.8, kind: 'killed', awayPart: 0.5, stumblesAfterMs })
+      expect([stumblesAfterMs, outcome.refused, outcome.over]).toEqual([stumblesAfterMs, [0, 0, 0], 0])
+    }
+  })
+})
+
 const isLong = SCENES > 20
 const anyScene = fc.record({
   seed: fc.integer(),
@@ -164,4 +181,32 @@ describe('a store that fails, whatever it loses', () => {
     },
     TIMEOUT_MS,
   )
+})
+
+/** `RESTART_TABLE=1` prints the table of docs/reliability.md, in about two minutes. */
+describe.runIf(process.env.RESTART_TABLE)('the table of restarts without data', () => {
+  const percent = (counts: readonly number[], of: readonly number[]): string =>
+    counts.map((count, phase) => `${Math.round((count / of[phase]!) * 1000) / 10} %`).join(' / ')
+  const limits = [
+    { limit: '20/s', count: 20, periodMs: 1000, sizes: [2, 4, 8], algorithms: ['sliding-window'] },
+    { limit: '300/m', count: 300, periodMs: MINUTE, sizes: [2, 4, 8], algorithms: names },
+    { limit: '600/10m', count: 600, periodMs: 10 * MINUTE, sizes: [2, 4], algorithms: ['sliding-window'] },
+    { limit: '600/h', count: 600, periodMs: 60 * MINUTE, sizes: [2], algorithms: ['sliding-window'] },
+  ]
+  it('lists what is refused before, during and after, and what a healthy store refuses', {
+    timeout: 900_000,
+  }, async () => {
+    for (const { limit, count, periodMs, sizes, algorithms: of } of limits) {
+      for (const algorithm of of)
+        for (const load of [0.67, 0.9, 1.5])
+          for (const processes of sizes) {
+            const rule = ruleOf(algorithm, count, periodMs, true)
+            const { refused, healthy, offered, over } = await play({ rule, processes, load, kind: 'killed' })
+            const shares = [percent(refused, offered), percent(healthy, offered)].join(' | ')
+            process.stdout.write(
+              `| ${algorithm} | ${limit} | ${Math.round(load * 100)} % | ${processes} | ${shares} | ${over} |\n`,
+            )
+          }
+    }
+  })
 })

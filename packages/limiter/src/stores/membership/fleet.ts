@@ -89,9 +89,13 @@ export class Fleet {
     return { era, isComplete: this.#isComplete(heard, size), hasForgotten: this.isKnown && era !== this.#era }
   }
 
-  /** Whether the store has forgotten what it knew; asked without a heartbeat, which would register this process. */
-  async hasBeenForgotten(): Promise<boolean> {
-    return this.isKnown && this.#registry.era !== undefined && (await this.#registry.era()) !== this.#era
+  /**
+   * The present life of the store, and whether it has forgotten what it knew; asked without a heartbeat, which would register this
+   * process.
+   */
+  async readEra(): Promise<{ era: string | undefined; hasForgotten: boolean }> {
+    const era = this.isKnown ? await this.#registry.era?.() : undefined
+    return { era, hasForgotten: era !== undefined && era !== this.#era }
   }
 
   /** Registers that this process is back; returns whether all others have done so within `withinMs`. */
