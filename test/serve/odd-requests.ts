@@ -4,6 +4,8 @@ import { createRandom, type Random } from '../fuzz/random.mjs'
 export interface OddRequest {
   readonly name: string
   readonly bytes: Buffer
+  /** Whether its path is surely one below `/full/`, in every reading. */
+  readonly isLimited: boolean
   /** The caller leaves after this part of the bytes. */
   readonly leaves?: boolean
 }
@@ -406,5 +408,9 @@ function compose(oddities: readonly Oddity[]): Omit<OddRequest, 'name'> {
     ...lines,
     ...(lines.some(line => /^connection:/i.test(line)) ? [] : ['Connection: close']),
   ]
-  return { bytes: Buffer.from(`${head.join('\r\n')}\r\n\r\n${body}`, 'latin1'), leaves }
+  return {
+    bytes: Buffer.from(`${head.join('\r\n')}\r\n\r\n${body}`, 'latin1'),
+    leaves,
+    isLimited: wholeTarget === undefined,
+  }
 }
