@@ -48,7 +48,7 @@ beforeAll(async () => {
 })
 afterAll(() => rig.close())
 
-/** Whether a service that joins slashes and resolves dots takes a target for one below `/full/`. */
+/** True if a service that joins slashes and resolves dots takes a target for one below `/full/`. */
 const isBelowFull = (target: string): boolean =>
   target.startsWith('/') && /^\/full(\/|$)/i.test(new URL(`http://a${target.replaceAll(/\/+/g, '/')}`).pathname)
 
