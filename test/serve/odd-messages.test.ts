@@ -118,7 +118,7 @@ describe('questions over gRPC that share a connection', () => {
     }
     expect(failures).toEqual([])
     expect(isClosed).toBe(false)
-    session.close()
+    session.destroy()
   })
 
   it('a request for external authorization that cannot be read is denied, since Envoy may let a failed one pass', async () => {

@@ -4,11 +4,13 @@ import { createRandom, type Random } from '../fuzz/random.mjs'
 export interface OddRequest {
   readonly name: string
   readonly bytes: Buffer
+  /** True if its path is one below `/full/` in every reading. */
+  readonly isLimited: boolean
   /** The caller leaves after this part of the bytes. */
   readonly leaves?: boolean
 }
 
-/** What is odd about a request; what is left out is as usual. */
+/** The odd parts of a request; a part that is left out is as usual. */
 interface Oddity {
   readonly name: string
   readonly method?: string
@@ -28,7 +30,7 @@ const controls = [...Array(0x20).keys(), 0x7f].filter(code => code !== 0x0a).map
 const repeat = (count: number, line: (index: number) => string): string[] =>
   Array.from({ length: count }, (_, i) => line(i))
 
-/** Each kind of oddity, with what is random about it. */
+/** Each kind of oddity, with its random parts. */
 const kinds: Readonly<Record<string, (random: Random) => Oddity>> = {
   control: random => {
     const text = random.pick(controls)
@@ -406,5 +408,9 @@ function compose(oddities: readonly Oddity[]): Omit<OddRequest, 'name'> {
     ...lines,
     ...(lines.some(line => /^connection:/i.test(line)) ? [] : ['Connection: close']),
   ]
-  return { bytes: Buffer.from(`${head.join('\r\n')}\r\n\r\n${body}`, 'latin1'), leaves }
+  return {
+    bytes: Buffer.from(`${head.join('\r\n')}\r\n\r\n${body}`, 'latin1'),
+    leaves,
+    isLimited: wholeTarget === undefined,
+  }
 }

@@ -7,11 +7,11 @@ export interface RawCall {
   readonly from: string
   /** The caller leaves as soon as it has sent everything. */
   readonly leaves?: boolean | undefined
-  /** How long the caller waits for an answer. */
+  /** The caller waits for this long. */
   readonly waitMs: number
 }
 
-/** Sends bytes, and returns the status of the last answer; 0 if there is none. */
+/** Sends bytes, and returns the status of the first answer that is final; 0 if there is none. */
 export function callRaw({ port, bytes, from, leaves = false, waitMs }: RawCall): Promise<number> {
   return new Promise(resolve => {
     let text = ''

@@ -30,7 +30,7 @@ export interface GatewayServerParts {
   readonly isProxyByAddress: (address: string) => boolean
   /** Whether more calls should be sent here. */
   readonly isReady: () => boolean
-  /** Whether calls of HTTP/1.1 may come without a Host, too. */
+  /** True if calls of HTTP/1.1 may come without a Host, too. */
   readonly mayLackHost?: boolean | undefined
   readonly telemetry: Telemetry
   /** Called for connections that could not be accepted. */

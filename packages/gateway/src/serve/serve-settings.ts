@@ -33,7 +33,7 @@ export interface ServeSettings {
   readonly deadlineMs: number
   /** A call waits for this long at most, whatever its rules say: proxies wait only for a while. */
   readonly maxWaitMs: number
-  /** How large the headers of a question over HTTP may be. */
+  /** The headers of a question over HTTP may have this many bytes together. */
   readonly headersBytes: number
   readonly connections: number
   readonly shutdown: GatewaySettings['shutdown']
@@ -64,7 +64,7 @@ const schema: z.ZodType<ServeSettings> = z
     maxWait: duration
       .default(usualWaitMs)
       .describe(
-        'How long a call may wait by a rule with whenFull: wait; shorter than the timeout of the proxy; default: 500ms.',
+        'A call waits for this long at most by a rule with whenFull: wait; less than the proxy waits; default: 500ms.',
       ),
     headers: sizeOf({ least: '1KiB', most: '4MiB' })
       .default(usualHeadersBytes)

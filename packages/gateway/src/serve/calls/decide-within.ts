@@ -2,7 +2,7 @@ import type { Call, Limiter, Verdict } from 'diana-limiter'
 
 export interface DecideWithin {
   readonly cost?: number | undefined
-  /** How long the call may wait by its rules. */
+  /** The call may wait for this long by its rules. */
   readonly waitMs: number
   /** Ends when the proxy asks no longer. */
   readonly signal?: (() => AbortSignal) | undefined
