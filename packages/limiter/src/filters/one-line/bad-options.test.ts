@@ -1,6 +1,7 @@
 import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import schema from '../../../diana.schema.json' with { type: 'json' }
 import { algorithms } from '../../algorithms/index.ts'
 import { createLimiter } from '../../create/create-limiter.ts'
 import { dimensions } from '../../dimensions/index.ts'
@@ -368,6 +369,36 @@ describe('the check at the call and the check of the limiter', () => {
         else if (later !== undefined) expect([given, later]).toEqual([given, expect.stringMatching(noticedLater)])
       }),
       { numRuns: randomRuns(200) },
+    )
+  })
+
+  it('the check at the call knows every option of a rule, and every option within one, that the schema of the rule file has', () => {
+    interface Schema {
+      readonly properties?: Readonly<Record<string, Schema>>
+      readonly anyOf?: readonly Schema[]
+      readonly items?: Schema
+    }
+    const mapsIn = ({ properties, anyOf = [] }: Schema): Readonly<Record<string, Schema>> =>
+      Object.assign({}, properties, ...anyOf.map(mapsIn))
+    const { rules, jwt, store, identify, trustProxy } = (schema as unknown as Required<Schema>).properties
+    const all: Readonly<Record<string, Schema>> = {
+      ...mapsIn(rules!.items!),
+      ...{ jwt: jwt!, store: store!, identify: identify!, trustProxy: trustProxy! },
+    }
+    const told = (given: object): string => thrownBy(one => sortOptions(one as never, []), given) ?? 'nothing'
+    const names: string[] = []
+    for (const [name, option] of Object.entries(all)) {
+      // a rule that is off is left out in code
+      if (name !== 'enabled') expect(told({ limit, [name]: Symbol('wrong') })).not.toContain('unknown option')
+      for (const inner of Object.keys(mapsIn(option))) {
+        names.push(`${name}.${inner}`)
+        const store = name === 'store' && inner !== 'redis' ? { redis: 'redis://a' } : {}
+        const message = told({ limit, whenFull: 'wait', [name]: { ...store, [inner]: null } })
+        expect([name, inner, message]).toEqual([name, inner, expect.not.stringContaining('is not a known option')])
+      }
+    }
+    expect(names).toEqual(
+      expect.arrayContaining(['match.path', 'queue.size', 'block.first', 'cost.from', 'jwt.key', 'limit.by']),
     )
   })
 
