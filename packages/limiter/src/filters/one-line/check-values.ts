@@ -81,8 +81,9 @@ export function valueChecks(given: Readonly<Record<string, unknown>>): Checks {
     algorithm: oneOf(...Object.keys(algorithmTerms)),
     count: oneOf('local', 'distributed'),
     whenFull: oneOf('refuse', 'wait', 'shadow'),
-    queue: mapOf('queue', { size: whole(1, 100_000), timeout: duration }),
+    queue: mapOf('queue', { size: whole(1, 100_000), timeout: duration, perCaller: whole(1, 100_000) }),
     whenStoreDown: oneOf('share', 'local', 'allow', 'refuse'),
+    whenFailed: oneOf('pass', 'refuse'),
     lease: oneOf('auto', 'off'),
     missing: oneOf('skip', 'shared', 'address'),
     cost: costBy(source),
@@ -282,7 +283,13 @@ function headerStyle(value: unknown): string | undefined {
 function blockFault(value: unknown): string | undefined {
   if (value === 'manual') return undefined
   if (!isMap(value)) return duration(value)
-  const wrong = mapOf('block', { first: duration, factor: number(1, 100), max: duration, forgetAfter: duration })(value)
+  const wrong = mapOf('block', {
+    first: duration,
+    factor: number(1, 100),
+    max: duration,
+    forgetAfter: duration,
+    clear: flag,
+  })(value)
   return wrong ?? (value.first === undefined ? '.first is missing: write how long the first block lasts' : undefined)
 }
 
