@@ -12,7 +12,12 @@ import { run } from '../../../packages/gateway/src/cli/run.ts'
 let folder: string
 const service = createServer((request, response) => {
   request.resume()
-  response.writeHead(request.url === '/fail' ? 500 : 200).end('served')
+  if (request.url === '/broken') {
+    response.writeHead(200, { 'content-length': 9 }).write('a')
+    setImmediate(() => response.destroy())
+  } else if (request.url === '/grpc') {
+    response.writeHead(200, { 'content-type': 'application/grpc', 'grpc-status': '16' }).end()
+  } else response.writeHead(request.url === '/fail' ? 500 : 200).end('served')
 })
 
 beforeAll(async () => {
@@ -73,4 +78,49 @@ it('a replay of the access log decides each call as the gateway did, and the log
     0,
     ['verified: 600 calls, 0 differences'],
   ])
+})
+
+it('a replay judges calls by who ended them, as the gateway did', async () => {
+  const config = join(folder, 'endings.yaml')
+  const to = `http://127.0.0.1:${(service.address() as AddressInfo).port}`
+  writeFileSync(
+    config,
+    `rules: [{ id: guesses, limit: 4/h, countWhen: failed, resetWhen: success }]
+gateway:
+  routes: [{ path: /own, answer: { body: ok } }, { to: "${to}" }]
+  accessLog: { to: endings.log, replay: plain }
+`,
+  )
+  const limiter = await createLimiter({ config, sections: [gatewaySection] })
+  const gateway = await createGateway({ limiter, folder })
+  const url = await gateway.listen({ host: '127.0.0.1', port: 0 })
+  for (const path of [
+    '/grpc',
+    '/broken',
+    '/own',
+    '/grpc',
+    '/a',
+    '/broken',
+    '/grpc',
+    '/own',
+    '/grpc',
+    '/own',
+    '/grpc',
+    '/a',
+  ]) {
+    const answer = await fetch(`${url}${path}`, { method: 'POST' })
+    await answer.arrayBuffer().catch(() => {})
+  }
+  await gateway.close()
+  await limiter.close()
+  const log = readFileSync(join(folder, 'endings.log'), 'utf8')
+  expect(log).toMatch(/"outcome":401/)
+  expect(log).toMatch(/"outcome":502,"own":true/)
+  expect(log).toMatch(/"status":200.*"own":true/)
+  expect(log.match(/"verdict":"refused"/g)).toHaveLength(1)
+  const printed: string[] = []
+  const print = (line: string) => void printed.push(line)
+  const terminal = { input: process.stdin, print, printError: print }
+  expect(await run(['replay', config, join(folder, 'endings.log'), '--verify'], terminal)).toBe(0)
+  expect(printed).toContain('verified: 12 calls, 0 differences')
 })

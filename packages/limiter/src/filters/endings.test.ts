@@ -88,6 +88,10 @@ const answers: Record<string, Answer> = {
     response.write('a')
     setTimeout(() => response.destroy(), 400)
   },
+  'give up after the caller': (request, response) => {
+    response.write('a')
+    request.socket.once('end', () => response.destroy())
+  },
   'write more than is read': (_request, response) => {
     response.write(Buffer.alloc(30_000_000))
     setTimeout(() => response.destroy(), 400)
@@ -185,7 +189,7 @@ const calls: [answer: string, play: Play, ending: Ending][] = [
   ['begin', write(get, socket => void socket.write('\0\0\0\r\n\r\n')), 'ended by the caller'],
   ['wait', write(get, socket => void socket.write('no HTTP\r\n\r\n')), 'ended by the caller'],
   // what the application gives up since the caller does not go on
-  ['give up late', write(get, socket => void socket.end()), 'ended by the caller'],
+  ['give up after the caller', write(get, socket => void socket.end()), 'ended by the caller'],
   ['give up late', untyped, 'ended by the caller'],
   ['write more than is read', write(get, socket => void socket.pause()), 'ended by the caller'],
 ]

@@ -51,6 +51,8 @@ export const dianaExactFormat: LogFormat = jsonFormat({
     entry.durationUs = typeof object.endUs === 'number' ? object.endUs - object.us : Number.NaN
     entry.waitUs = Number(object.waitUs) || 0
     entry.left = object.left === true
+    entry.outcome = typeof object.outcome === 'number' ? object.outcome : undefined
+    entry.own = object.own === true
     entry.headers = { ...agentOf(textAt(object, 'userAgent'), textAt(object, 'referer')), ...headersOf(object.headers) }
     entry.attributes = headersWithCase(object.keys)
     entry.verdict = object.verdict === 'passed' || object.verdict === 'refused' ? object.verdict : undefined

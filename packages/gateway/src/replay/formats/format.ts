@@ -20,6 +20,10 @@ export interface LogEntry {
   endTurn: number | undefined
   waitUs: number
   left: boolean
+  /** The status by which rules judged its end, if it is not `status`: 0 if they did not know it. */
+  outcome: number | undefined
+  /** Whether the gateway answered in place of a service. */
+  own: boolean
   /** What the gateway decided, in its own log. */
   verdict: 'passed' | 'refused' | undefined
   rule: string | undefined
@@ -41,6 +45,8 @@ export function newEntry(): LogEntry {
     endTurn: undefined,
     waitUs: 0,
     left: false,
+    outcome: undefined,
+    own: false,
     verdict: undefined,
     rule: undefined,
   }

@@ -103,7 +103,8 @@ export class ExactJudge implements Judge {
   }
 
   #take(call: Call, logged: LoggedCall, verdict: Verdict): void {
-    const { at, durationUs, status, endTurn } = logged
+    const { at, durationUs, endTurn, own = false } = logged
+    const status = (logged.outcome ?? (logged.left ? 0 : logged.status)) || undefined
     const refused = verdict.allowed ? 0 : 1
     this.total.timeline.add(at, 1, refused, refused)
     this.total.least += refused
@@ -112,7 +113,7 @@ export class ExactJudge implements Judge {
     if (!verdict.holds) return
     const wait = verdict.waitMs * 1000 - (logged.waitUs ?? 0)
     const endsAt = at + (Number.isNaN(durationUs) ? 0 : durationUs) + wait
-    this.#time.at(endsAt, () => verdict.end({ status: logged.left ? undefined : status }), endTurn)
+    this.#time.at(endsAt, () => verdict.end({ status, by: own ? 'gateway' : 'service' }), endTurn)
   }
 
   #countRefusals(call: Call, at: number, verdict: Verdict): void {

@@ -16,6 +16,10 @@ export interface LoggedCall {
   readonly waitUs?: number | undefined
   /** Whether the caller left before the answer. */
   readonly left?: boolean | undefined
+  /** The status by which rules judged its end, if it is not `status`: 0 if they did not know it. */
+  readonly outcome?: number | undefined
+  /** Whether the gateway answered in place of a service. */
+  readonly own?: boolean | undefined
 }
 
 export interface JudgeOptions {

@@ -113,7 +113,15 @@ function replayFields({ record, verdict }: LoggedCall, { decidedUs, nowUs, keys,
   if (record.endTurn > 0) fields += `,"endTurn":${record.endTurn}`
   if (verdict && verdict.waitMs > 0) fields += `,"waitUs":${Math.round(verdict.waitMs * 1000)}`
   if (record.end === 'aborted') fields += ',"left":true'
+  fields += outcomeFields(record, verdict)
   return fields + object('keys', keys) + object('headers', headers)
+}
+
+/** How rules saw the end of a call that passed, if its status does not say it: 0 if that is not known. */
+function outcomeFields(record: CallRecord, verdict: Verdict | undefined): string {
+  if (verdict?.allowed !== true) return ''
+  const { status = 0, by } = record.outcomeOf(record.end === 'complete')
+  return (status === record.status ? '' : `,"outcome":${status}`) + (by === 'gateway' ? ',"own":true' : '')
 }
 
 function object(name: string, values: Readonly<Record<string, string>>): string {

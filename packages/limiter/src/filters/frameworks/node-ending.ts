@@ -1,8 +1,12 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { Socket } from 'node:net'
 import { GrpcOutcome } from '../../http/grpc-outcome.ts'
 import { headerOf } from '../costs/observe-node.ts'
 import { announcedBytes } from '../costs/peek-body.ts'
-import type { NodeRequest, NodeResponse } from './node.ts'
+
+export type NodeRequest = IncomingMessage | Http2ServerRequest
+export type NodeResponse = ServerResponse | Http2ServerResponse
 
 /** An answer that the application breaks off has failed. */
 const BROKEN = 500

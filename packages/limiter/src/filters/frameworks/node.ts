@@ -1,5 +1,3 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { CallBody } from '../../call.ts'
 import { warnWhile } from '../../common/warn-once.ts'
@@ -9,11 +7,10 @@ import type { Refusal } from '../answers/answer.ts'
 import { observeNode } from '../costs/observe-node.ts'
 import { announcedBytes, type BodyStream, peekBody } from '../costs/peek-body.ts'
 import type { Framework, Watcher } from './framework.ts'
-import { followEnding } from './node-ending.ts'
+import { followEnding, type NodeRequest, type NodeResponse } from './node-ending.ts'
 import { watchLeaving } from './watch-leaving.ts'
 
-export type NodeRequest = IncomingMessage | Http2ServerRequest
-export type NodeResponse = ServerResponse | Http2ServerResponse
+export type { NodeRequest, NodeResponse } from './node-ending.ts'
 
 type Node = Pick<
   Framework<NodeRequest, NodeResponse>,
