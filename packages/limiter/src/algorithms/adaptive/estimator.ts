@@ -85,7 +85,7 @@ export class ConcurrencyEstimator {
     if (above > 0 && !isTrusted(state, at)) return this.#max
     const room = above > 0 ? limit * (1 + PRIORITY_ROOM * above) : above < 0 ? limit * UNDER_FLOOR : limit
     const burst = this.#spentAt(state, at, now, limit) < CREDIT_US ? this.#burstOf(state, at, limit) : 0
-    return Math.min(this.#max, Math.max(1, Math.floor(Math.max(room, burst))))
+    return Math.min(this.#max, Math.max(this.#min, Math.floor(Math.max(room, burst))))
   }
 
   inFlight(state: Float64Array, at: number): number {
@@ -173,7 +173,7 @@ export class ConcurrencyEstimator {
     if (measured > 0) {
       state[at + AREA] = state[at + AREA]! + inFlight * measured
       // calls of a lower priority than were admitted lately are refused a little earlier
-      const lowest = state[at + FLOOR]! > 0 ? Math.max(1, Math.floor(limit * UNDER_FLOOR)) : limit
+      const lowest = state[at + FLOOR]! > 0 ? Math.max(this.#min, Math.floor(limit * UNDER_FLOOR)) : limit
       if (inFlight + 1 > lowest) state[at + FULL_US] = state[at + FULL_US]! + measured
     }
     state[at + CHANGED_AT] = now
