@@ -12,7 +12,7 @@ vi.mock('node:timers/promises', async () => {
 })
 
 /** More are played by `npm run walk:fleet`. */
-const WALKS = Number(process.env.FLEET_SCENES ?? 6) * 3
+const WALKS = Number(process.env.FLEET_SCENES ?? 6) * 2
 const TIMEOUT_MS = 60_000 + WALKS * 3000
 /** Requests take up to this time, there and back, and calls wait for the next one. */
 const SLACK_MS = 60
@@ -108,23 +108,26 @@ function falseRefusals(outcomes: readonly Outcome[], rule: SimulatedRule): Outco
   for (const one of outcomes) if (!one.isAllowed) refusals.set(`${one.startedAt} ${one.cost}`, one)
   return [...refusals.values()].filter(({ startedAt, at, cost }) => {
     state.fill(0)
+    const seenAt = startedAt - lateMs
     // permits that calls wait for beside this one are theirs
     const admitted = outcomes.filter(other => other.isAllowed && other.startedAt <= at)
-    for (const other of admitted.sort((a, b) => a.at - b.at)) meter.take(state, 0, micros(other.at), other.cost, 0)
-    return meter.remaining(state, 0, micros(startedAt - lateMs)) >= cost
+    for (const other of admitted.sort((a, b) => a.at - b.at)) {
+      meter.take(state, 0, micros(Math.min(seenAt, other.at)), other.cost, 0)
+    }
+    return meter.remaining(state, 0, micros(seenAt)) >= cost
   })
 }
 
-/** Calls that passed earlier than a call before them was told, which cost no less. */
-function early(outcomes: readonly Outcome[], isLate: (one: Outcome) => boolean): Outcome[] {
-  let until = 0
-  const found: Outcome[] = []
-  for (const outcome of outcomes) {
-    if (outcome.isAllowed && outcome.cost === 1 && outcome.at < until - SLACK_MS) found.push(outcome)
-    if (!outcome.isAllowed && outcome.cost === 1 && isLate(outcome))
-      until = Math.max(until, outcome.startedAt + outcome.waitMs)
+/** Calls that passed earlier than a call was told that was refused before they began. */
+function early(outcomes: readonly Outcome[], isTold: (refusal: Outcome) => boolean): Outcome[] {
+  const refusals = new Map<number, number>()
+  for (const one of outcomes) {
+    if (one.isAllowed || one.cost > 1 || !isTold(one)) continue
+    refusals.set(one.at, Math.max(refusals.get(one.at) ?? 0, one.startedAt + one.waitMs))
   }
-  return found
+  return outcomes.filter(({ isAllowed, startedAt, at }) => {
+    return isAllowed && [...refusals].some(([refusedAt, until]) => refusedAt < startedAt && at < until - SLACK_MS)
+  })
 }
 
 const rule: fc.Arbitrary<SimulatedRule> = fc
