@@ -11,13 +11,14 @@ import { startRedis } from './redis.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const page = `${root}docs/reliability.md`
-const usage = `usage: npm run chaos:restart -- [--processes 2,4,8] [--before 90] [--away 15] [--after 90] [--write]
+const usage = `usage: npm run chaos:restart -- [--processes 2,4,8] [--before 90] [--away 15] [--after 90] [--only TEXT] [--write]
 
 Fleets of several sizes call at an even pace, all at the same time. Redis is killed after --before seconds, and started empty --away
 seconds later. The table shows which part of the calls was refused before, during and after, and what a store that never fails would have
 refused of the same calls. It takes as many seconds as the three numbers add up to.
 
-  --write   writes the table to docs/reliability.md
+  --only TEXT   only rows whose algorithm and limit contain this
+  --write       writes the table to docs/reliability.md
 
 Exit codes: 0 every row meets the marks, 1 one does not, 2 a mistake in the command.`
 
@@ -33,16 +34,17 @@ const BEGIN = '<!-- restart table -->'
 const END = '<!-- /restart table -->'
 const [second, minute, hour, day] = [1000, 60_000, 3_600_000, 86_400_000]
 
-const { sizes, beforeMs, awayMs, afterMs, write } = readArguments(
+const { sizes, beforeMs, awayMs, afterMs, only, write } = readArguments(
   usage,
-  { processes: text('2,4,8'), before: text('90'), away: text('15'), after: text('90'), write: flag },
+  { processes: text('2,4,8'), before: text('90'), away: text('15'), after: text('90'), only: text(''), write: flag },
   values => {
     const sizes = values.processes.split(',').map(one => wholeNumber('processes', one, 16))
     const [beforeMs, awayMs, afterMs] = ['before', 'away', 'after'].map(
       name => wholeNumber(name, values[name], 3600) * 1000,
     )
     if (beforeMs + afterMs < 20_000) mistake('--before and --after must be 20 seconds together')
-    return { sizes, beforeMs, awayMs, afterMs, write: values.write }
+    if (values.write && values.only) mistake('--write takes all rows')
+    return { sizes, beforeMs, awayMs, afterMs, only: values.only, write: values.write }
   },
 )
 const wholeMs = beforeMs + awayMs + afterMs
@@ -67,7 +69,7 @@ function subjectOf({ algorithm = 'sliding-window', count, periodMs, unit, load, 
 }
 
 const perMinute = { count: 300, periodMs: minute, unit: 'm' }
-const subjects = [
+const all = [
   ...[0.3, 0.67, 0.9, 1.5].map(load => subjectOf({ ...perMinute, load })),
   subjectOf({ ...perMinute, load: 0.67, lease: 'off' }),
   subjectOf({ ...perMinute, count: 3000, load: 0.67 }),
@@ -80,6 +82,7 @@ const subjects = [
   ...[0.67, 0.9].map(load => subjectOf({ ...perMinute, algorithm: 'leaky-bucket', burst: 20, load })),
   subjectOf({ ...perMinute, algorithm: 'fixed-window', align: 'first-call', load: 0.9 }),
 ]
+const subjects = all.filter(({ name, rule }) => `${name} ${rule.limit}`.includes(only))
 
 async function measure() {
   const redis = await startRedis()
