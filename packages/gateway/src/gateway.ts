@@ -1,5 +1,4 @@
 import { METHODS, type RequestListener } from 'node:http'
-import type { Socket } from 'node:net'
 import { callerAddress, DianaError, type Limiter } from 'diana-limiter'
 import { documentOf, type LiveDocument } from 'diana-limiter/gateway'
 import fastify, {
@@ -20,7 +19,7 @@ import { answerGrpc } from './grpc/answer-grpc.ts'
 import { Closing } from './lifecycle/closing.ts'
 import { LiveSettings } from './live-settings.ts'
 import { assertProxyProtocol, prepareGateway } from './prepare-gateway.ts'
-import { problemText, sendProblem } from './problem.ts'
+import { sendProblem } from './problem.ts'
 import { DirectSink } from './proxy/answers/direct-sink.ts'
 import { ReplySink } from './proxy/answers/reply-sink.ts'
 import { AnswerBroken } from './proxy/failure.ts'
@@ -153,7 +152,7 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
       sendProblem(reply as FastifyReply, 400, faultOf(request.raw))
     },
     clientErrorHandler: (error, socket) => {
-      if (!gatewayServer?.takeHttp2(error, socket)) answerUnreadable(error, socket, telemetry)
+      gatewayServer?.takeUnreadable(error, socket)
     },
   })
   watchHooks(app, [judge, answerGrpc, serve], () => {
@@ -255,44 +254,6 @@ function allowMethods(app: FastifyInstance): string[] {
   const methods = [...forwarded]
   for (const method of methods) app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
   return methods
-}
-
-const statuses: Readonly<Record<string, [status: number, detail: string]>> = {
-  HPE_HEADER_OVERFLOW: [431, 'The headers of this call are too large.'],
-  ERR_HTTP_REQUEST_TIMEOUT: [408, 'This call took too long to arrive.'],
-}
-
-type CallerSocket = Socket & { _httpMessage?: FastifyReply['raw'] | null }
-
-const unreadable = new WeakSet<Socket>()
-
-/** Bytes that are no call: nothing behind them on the same connection can be trusted. They are answered in their turn. */
-function answerUnreadable(error: NodeJS.ErrnoException, socket: CallerSocket, telemetry: Telemetry): void {
-  const [status, detail] = statuses[error.code ?? ''] ?? [400, 'This call cannot be read.']
-  const answer = (current: FastifyReply['raw'] | null | undefined): void => {
-    if (error.code !== 'ECONNRESET' && socket.writable && current?.headersSent !== true) {
-      const write = (): boolean => socket.write(problemText(status, detail))
-      const record = current ? recordOf(current.req) : undefined
-      if (record === undefined) telemetry.answer(socket, status, write)
-      else {
-        write()
-        record.answered(status)
-      }
-    }
-    socket.destroySoon()
-  }
-  const current = socket._httpMessage
-  // nothing follows what was begun: the caller has left
-  if (error.code === 'HPE_INVALID_EOF_STATE') {
-    socket.destroy()
-    return
-  }
-  // in the body of the call under way, which cannot be answered otherwise; or behind it, and then it comes first
-  if (!current?.req.complete || error.code === 'ECONNRESET') answer(current)
-  else if (!unreadable.has(socket)) {
-    unreadable.add(socket)
-    current.once('close', () => answer(undefined))
-  }
 }
 
 function sendError(error: Partial<FastifyError>, request: CallRequest, reply: CallReply): void {

@@ -13,6 +13,9 @@ import { isSingleHeader } from './single-headers.ts'
 
 type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[] | readonly string[]
 
+/** Node has no name for it in version 20. */
+const earlyHints = 103
+
 /** Answers that have no body, whatever is written (RFC 9110, section 6.4.1). */
 const bodiless: readonly number[] = [204, 205, 304]
 
@@ -112,7 +115,22 @@ export class Http2Response extends NodeResponse {
   }
 
   writeProcessing(): void {
-    if (!this.headersSent) this.stream.additionalHeaders({ ':status': constants.HTTP_STATUS_PROCESSING })
+    this.writeInterim({ ':status': constants.HTTP_STATUS_PROCESSING })
+  }
+
+  writeContinue(): boolean {
+    return this.writeInterim({ ':status': constants.HTTP_STATUS_CONTINUE })
+  }
+
+  writeEarlyHints(hints: Readonly<Record<string, string | string[]>>): boolean {
+    return this.writeInterim({ ':status': earlyHints, ...merged(hints) })
+  }
+
+  /** Sends an interim answer, or nothing to a caller that has reset its stream: Node would throw. */
+  writeInterim(headers: OutgoingHttpHeaders): boolean {
+    if (this.headersSent || this.destroyed) return false
+    this.stream.additionalHeaders(headers)
+    return true
   }
 
   override write(chunk: string | Uint8Array, ...rest: unknown[]): boolean {

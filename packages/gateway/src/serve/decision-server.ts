@@ -88,7 +88,7 @@ export async function openDecisionServer(options: DecisionServerOptions): Promis
       return gatewayServer.server
     },
     clientErrorHandler: (error, socket) => {
-      if (!gatewayServer?.takeHttp2(error, socket)) socket.destroy()
+      gatewayServer?.takeUnreadable(error, socket)
     },
   })
   const closing: Closing = new Closing({

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { AnswerObserver, SettledCost } from 'diana-limiter/filter'
 import { isUnknownEnd } from 'diana-limiter/gateway'
+import { isHttp2 } from '../http2/http2-request.ts'
 import type { Route } from '../routes/route.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import type { CallTrace } from './tracing/call-trace.ts'
@@ -182,7 +183,7 @@ export class CallRecord {
   /** The response is over: what can only be known now is read. */
   finish(now: number): void {
     this.endedAt = now
-    if (this.request.httpVersionMajor >= 2) this.#countStream()
+    if (isHttp2(this.request)) this.#countStream()
     else this.#countConnection()
     if (this.#isBroken) this.end = 'broken'
     else if (this.#status === 0 && !isWhole(this.response)) this.end = 'aborted'

@@ -50,6 +50,7 @@ const reasons: Readonly<Record<number, string>> = {
   408: 'timeout',
   417: 'expectation',
   431: 'headers-too-large',
+  505: 'version',
 }
 
 /** Follows each call from its beginning to its end: for metrics always, for the access log and for traces if they are on. */
