@@ -10,6 +10,7 @@ import type { Stream } from 'node:stream'
 import { grpcTypeOf } from '../grpc/grpc-call.ts'
 import { isOfTheConnection } from '../proxy/headers/connection-headers.ts'
 import { isSingleHeader } from './single-headers.ts'
+import { isOver, resetStream } from './stream-resets.ts'
 
 type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[] | readonly string[]
 
@@ -66,7 +67,7 @@ export class Http2Response extends NodeResponse {
   }
 
   get destroyed(): boolean {
-    return this.stream.destroyed || this.stream.closed
+    return isOver(this.stream)
   }
 
   get closed(): boolean {
@@ -87,7 +88,7 @@ export class Http2Response extends NodeResponse {
 
   writeHead(status: number, text?: string | Headers, headers: Headers | undefined = headersIn(text)): this {
     const { stream } = this
-    if (stream.destroyed || stream.closed) return this
+    if (isOver(stream)) return this
     const said: OutgoingHttpHeaders = { ...this.getHeaders(), ...merged(headers) }
     for (const name in said) {
       validateHeaderName(name)
@@ -147,7 +148,7 @@ export class Http2Response extends NodeResponse {
 
   /** Ends the stream, also if its caller reads nothing, not even that. */
   reset(code: number): void {
-    this.stream.close(code)
+    resetStream(this.stream, code)
     setImmediate(() => this.stream.destroy())
   }
 }

@@ -1,4 +1,5 @@
 import {
+  constants,
   createServer,
   type Http2SecureServer,
   type Http2Server,
@@ -9,6 +10,8 @@ import {
 import { createServer as createTcpServer, type Server as NetServer, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import { grpcTypeOf } from '../../grpc/grpc-call.ts'
+import { callerProbe, SessionProbes } from '../../http2/session-probes.ts'
+import { boundResets, isOver, resetStream } from '../../http2/stream-resets.ts'
 import type { ServerTls } from '../../tls/server-tls.ts'
 import { GrpcCall, type GrpcCallParts } from './grpc-call.ts'
 import { status } from './grpc-error.ts'
@@ -56,6 +59,7 @@ export class GrpcServer {
   readonly server: NetServer
   readonly #sessions = new Map<ServerHttp2Session, SessionState>()
   readonly #sockets = new Set<Socket>()
+  readonly #probes = new SessionProbes(callerProbe)
   /** Calls whose requests have not arrived yet, or that are not answered. */
   readonly #open = new Set<GrpcCall>()
   readonly #sweeping: NodeJS.Timeout
@@ -127,6 +131,7 @@ export class GrpcServer {
     socket.on('error', () => {})
     const remember = (session: ServerHttp2Session): void => {
       this.#sessions.set(session, { peer: remoteAddress, usedAtMs: this.#nowMs })
+      this.#probes.add(session, socket)
     }
     this.#http2.once('session', remember as never)
     this.#http2.emit('connection', socket)
@@ -135,6 +140,7 @@ export class GrpcServer {
 
   #watch(session: ServerHttp2Session): void {
     session.on('error', ignore)
+    boundResets(session)
     session.once('close', () => this.#sessions.delete(session))
     if (this.#isClosing) session.close()
   }
@@ -142,7 +148,7 @@ export class GrpcServer {
   #begin(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
     stream.on('error', ignore)
     if (this.#open.size >= maxOpenCalls) {
-      stream.close(0x7)
+      resetStream(stream, constants.NGHTTP2_REFUSED_STREAM)
       return
     }
     // HTTP says what is not gRPC at all, as the protocol asks
@@ -179,6 +185,7 @@ export class GrpcServer {
 function ignore(): void {}
 
 function refuse(stream: ServerHttp2Stream, httpStatus: number): void {
+  if (isOver(stream)) return
   stream.resume()
   stream.respond({ ':status': httpStatus }, { endStream: true })
 }
