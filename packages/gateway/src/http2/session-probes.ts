@@ -1,5 +1,6 @@
 import type { Http2Session } from 'node:http2'
 import type { Socket } from 'node:net'
+import { attempt, type Repeated, repeat, visitAll } from 'diana-limiter/gateway'
 
 type SessionSocket = Socket & { readonly _handle?: { readonly writeQueueSize?: number } | null }
 
@@ -65,7 +66,7 @@ const mostSilentLooks = 12
 export class SessionProbes {
   readonly #probe: Probe
   readonly #sessions = new Map<Http2Session, Probed>()
-  #timer: NodeJS.Timeout | undefined
+  #repeated: Repeated | undefined
 
   constructor(probe: Probe) {
     this.#probe = probe
@@ -79,25 +80,27 @@ export class SessionProbes {
     this.#sessions.set(session, probed)
     session.once('close', () => this.#remove(session))
     session.on('stream', () => probed.streams++)
-    this.#timer ??= setInterval(() => this.#check(), checkMs).unref()
+    this.#repeated ??= repeat('sessions of HTTP/2', checkMs, () => this.#check())
   }
 
   #remove(session: Http2Session): void {
     this.#sessions.delete(session)
     if (this.#sessions.size > 0) return
-    clearInterval(this.#timer)
-    this.#timer = undefined
+    this.#repeated?.stop()
+    this.#repeated = undefined
   }
 
   #check(): void {
-    for (const [session, probed] of this.#sessions) {
-      if (isFlooded(probed) && !session.destroyed) {
-        this.#probe.end(session)
-        continue
-      }
+    const look = ([session, probed]: [Http2Session, Probed]): void => {
+      if (session.destroyed) return
+      if (isFlooded(probed)) this.#probe.end(session)
       // while bytes wait for the other side, a frame could not be sent
-      if (!session.destroyed && isDue(probed) && !probed.socket._handle?.writeQueueSize) this.#ask(session, probed)
+      else if (isDue(probed) && !probed.socket._handle?.writeQueueSize) this.#ask(session, probed)
     }
+    visitAll('sessions of HTTP/2', this.#sessions, look, ([session, { socket }]) => {
+      this.#remove(session)
+      socket.destroy()
+    })
   }
 
   #ask(session: Http2Session, probed: Probed): void {
@@ -118,7 +121,8 @@ export class SessionProbes {
     // Node sends it in a turn of its own
     setImmediate(() =>
       setImmediate(() => {
-        if (!session.destroyed && (!isAsked || socket.bytesWritten === bytesWritten)) end(session)
+        if (session.destroyed || (isAsked && socket.bytesWritten !== bytesWritten)) return
+        attempt('sessions of HTTP/2', () => end(session))
       }),
     )
   }

@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { AnswerObserver, SettledCost } from 'diana-limiter/filter'
 import { isUnknownEnd } from 'diana-limiter/gateway'
-import { isHttp2 } from '../http2/http2-request.ts'
 import type { Route } from '../routes/route.ts'
 import type { Upstream } from '../upstreams/upstream.ts'
 import type { CallTrace } from './tracing/call-trace.ts'
@@ -183,7 +182,8 @@ export class CallRecord {
   /** The response is over: what can only be known now is read. */
   finish(now: number): void {
     this.endedAt = now
-    if (isHttp2(this.request)) this.#countStream()
+    // not by the version of the request, which a caller of HTTP/1 may choose
+    if ((this.response as StreamCounts).stream !== undefined) this.#countStream()
     else this.#countConnection()
     if (this.#isBroken) this.end = 'broken'
     else if (this.#status === 0 && !isWhole(this.response)) this.end = 'aborted'

@@ -1,5 +1,6 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { faultCounts } from 'diana-limiter/gateway'
 import { verdictOf } from 'diana-limiter/http'
 import type { Route } from '../routes/route.ts'
 import type { AccessLogSettings } from '../settings/access-log-settings.ts'
@@ -126,6 +127,7 @@ export class Telemetry {
       droppedLines: this.#log?.dropped ?? 0,
       exportedSpans: this.#tracing?.exported ?? 0,
       droppedSpans: this.#tracing?.dropped ?? 0,
+      faults: faultCounts(),
     }
     // a name in DNS may have several addresses, which are one here
     return mergeHttpStats([figures])

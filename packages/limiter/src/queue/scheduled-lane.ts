@@ -1,4 +1,5 @@
 import type { Meter } from '../algorithms/algorithm.ts'
+import { attempt } from '../common/background.ts'
 import { type Receipt, refundCharge } from '../decision/receipt.ts'
 import { passLater } from './long-timer.ts'
 import { passWaiter, type ScheduledCall } from './scheduled-call.ts'
@@ -140,7 +141,7 @@ export class WaitingLane {
     }
     if (this.#next * 2 > this.#turns.length) this.#forgetPassed()
     if (this.#first) this.#arm(now)
-    for (const waiter of passing) passWaiter(waiter)
+    for (const waiter of passing) attempt('calls that wait', () => passWaiter(waiter))
   }
 
   #remove({ ahead, behind, waiter }: Member): void {

@@ -1,4 +1,5 @@
 import type { Meter, Overrun, PassResult } from '../../algorithms/algorithm.ts'
+import { attempt, repeat } from '../../common/background.ts'
 import { blankCharge, type Charge } from '../charge.ts'
 import { OVERFLOW_SLOT, Table } from './table.ts'
 
@@ -156,8 +157,8 @@ export class MemoryStore {
 
   /** Sweeps from time to time; returns a function that ends this. */
   sweepEvery(everyMs: number, count: number, now: () => number): () => void {
-    const timer = setInterval(() => this.sweep(count, now()), everyMs).unref()
-    return () => clearInterval(timer)
+    const sweeping = repeat('counts in memory', everyMs, () => this.sweep(count, now()))
+    return () => sweeping.stop()
   }
 
   /** Frees forgotten keys among the next `count`, over all tables in turn. */
@@ -171,7 +172,10 @@ export class MemoryStore {
       }
       // a large table must not have to wait its turn among many small ones
       const share = Math.min(left, table.keys, Math.max(SWEEP_WHEN_FULL, table.keys >> 4))
-      this.#keys -= table.sweep(share, now - LINGER_US)
+      // its counts stay: to drop them would free its callers of their limits
+      attempt('counts in memory', () => {
+        this.#keys -= table.sweep(share, now - LINGER_US)
+      })
       left -= share
     }
   }
