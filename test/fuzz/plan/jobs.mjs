@@ -1,3 +1,4 @@
+import { targets } from '../targets.mjs'
 import { planRound } from './plan.mjs'
 
 /** A gateway goes on for so many rounds, then the next configuration has its turn. */
@@ -14,6 +15,8 @@ const short = [
       [2, 4, 'answers'],
       [11, 5, 'orderly'],
       [1, 9, 'http2'],
+      [1, 2, 'versions'],
+      [1, 3, 'resets'],
     ],
   },
   {
@@ -26,8 +29,20 @@ const short = [
   },
   {
     configuration: { workers: 1, filter: 'none', isTls: true },
-    rounds: [[1, 4, 'http2']],
+    rounds: [
+      [1, 4, 'http2'],
+      [1, 5, 'versions'],
+    ],
   },
+  ...[
+    ['serve', 'versions', 'resets'],
+    ['grpc', 'resets'],
+    ['spoe', 'spoe'],
+    ['admin', 'versions'],
+  ].map(([target, ...names]) => ({
+    configuration: { workers: 1, filter: 'none', target },
+    rounds: names.map(name => [1, 6, name]),
+  })),
 ]
 
 /** The rounds to play, each with the configuration of its gateway; rounds of one configuration object share a gateway. */
@@ -46,6 +61,8 @@ function* createShortJobs() {
 function* createRandomJobs({ seed, round: first = 0, rounds = Number.POSITIVE_INFINITY, theme, chosen }) {
   for (let done = 0; done < rounds; done++) {
     const configuration = chosen[Math.floor(done / roundsPerGateway) % chosen.length]
-    yield { configuration, plan: planRound(seed, first + done, theme) }
+    // a port of serve gets those that fit it, in turn
+    const fitting = configuration.target && targets[configuration.target].themes
+    yield { configuration, plan: planRound(seed, first + done, theme ?? fitting?.[done % fitting.length]) }
   }
 }

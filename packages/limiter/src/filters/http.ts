@@ -13,7 +13,7 @@ import {
 } from './filter.ts'
 import { httpFramework, tunnelFramework } from './frameworks/http.ts'
 import { settleTarget } from './frameworks/http-target.ts'
-import type { NodeRequest, NodeResponse } from './frameworks/node.ts'
+import { isGone, type NodeRequest, type NodeResponse } from './frameworks/node.ts'
 import { spelledPath } from './frameworks/spelled-path.ts'
 import { isOneLimit, type RateLimitOptions } from './one-line/options.ts'
 import { createOwnFilter, type OwnLimiter, withOwnLimiter } from './one-line/own-limiter.ts'
@@ -151,7 +151,7 @@ export function guard<Server extends EventEmitter>(
   const onContinue = (request: NodeRequest, response: NodeResponse): void => {
     if (server.listenerCount('checkContinue') > 1) emit('checkContinue', request, response)
     else {
-      response.writeContinue()
+      if (!isGone(request, response)) response.writeContinue()
       emit('request', request, response)
     }
   }
