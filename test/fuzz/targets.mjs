@@ -1,3 +1,4 @@
+import { get } from 'node:http'
 import { connect as connectHttp2 } from 'node:http2'
 import { connect } from 'node:net'
 import { spoeHello } from './plan/spoe.mjs'
@@ -15,12 +16,15 @@ function within(ask) {
   })
 }
 
-const healthOf = url => async () => {
-  const answer = await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(answerMs) }).catch(error => ({
-    status: error.message,
-  }))
-  return answer.status === 200 ? undefined : `the health path answers ${answer.status}`
-}
+// on a connection of its own: one that is kept would be taken for that of a caller who has left
+const healthOf = url => () =>
+  within(done => {
+    const asked = get(`${url}/healthz`, { agent: false }, answer => {
+      answer.resume()
+      done(answer.statusCode === 200 ? undefined : `the health path answers ${answer.statusCode}`)
+    })
+    asked.on('error', error => done(error.message))
+  })
 
 const grpcHealth = port => () =>
   within(done => {

@@ -4,7 +4,7 @@ import { planRound } from './plan.mjs'
 /** A gateway goes on for so many rounds, then the next configuration has its turn. */
 const roundsPerGateway = 12
 
-/** Rounds that have found faults: [seed, round, theme]. */
+/** Rounds that have found faults: [seed, round, theme], and the port of serve if it is another one than that of the configuration. */
 const short = [
   {
     configuration: { workers: 1, filter: 'none' },
@@ -34,15 +34,16 @@ const short = [
       [1, 5, 'versions'],
     ],
   },
-  ...[
-    ['serve', 'versions', 'resets'],
-    ['grpc', 'resets'],
-    ['spoe', 'spoe'],
-    ['admin', 'versions'],
-  ].map(([target, ...names]) => ({
-    configuration: { workers: 1, filter: 'none', target },
-    rounds: names.map(name => [1, 6, name]),
-  })),
+  {
+    configuration: { workers: 1, filter: 'none', target: 'serve' },
+    rounds: [
+      [1, 6, 'versions'],
+      [1, 6, 'resets'],
+      [1, 6, 'resets', 'grpc'],
+      [1, 6, 'spoe', 'spoe'],
+      [1, 6, 'versions', 'admin'],
+    ],
+  },
 ]
 
 /** The rounds to play, each with the configuration of its gateway; rounds of one configuration object share a gateway. */
@@ -54,7 +55,10 @@ export function* createJobs({ replay, short: isShort, ...options }) {
 
 function* createShortJobs() {
   for (const { configuration, rounds } of short) {
-    for (const one of rounds) yield { configuration, plan: planRound(...one) }
+    for (const [seed, round, theme, target] of rounds) {
+      const plan = planRound(seed, round, theme)
+      yield { configuration, plan: target === undefined ? plan : { ...plan, target } }
+    }
   }
 }
 

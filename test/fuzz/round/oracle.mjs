@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs'
+import { get } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
 import { slots } from '../gateway.mjs'
 import { callOnce } from './caller.mjs'
@@ -51,9 +53,12 @@ export async function inspect(gateway, services) {
 /** Errors of Diana's own, which are findings also if nothing has ended: the output has only the first ones. */
 export async function internalErrors({ hasEnded, admin }) {
   if (hasEnded) return []
-  const answer = await fetch(`${admin}/metrics`).catch(() => undefined)
-  const lines =
-    (await answer?.text())?.split('\n').filter(line => line.startsWith('diana_internal_errors_total{')) ?? []
+  // on a connection of its own: one that is kept would be taken for that of a caller who has left
+  const metrics = await new Promise(resolve => {
+    const asked = get(`${admin}/metrics`, { agent: false, timeout: 5000 }, answer => resolve(text(answer)))
+    asked.on('timeout', () => asked.destroy()).on('error', () => resolve(''))
+  })
+  const lines = metrics.split('\n').filter(line => line.startsWith('diana_internal_errors_total{'))
   const counted = lines.filter(line => !line.endsWith(' 0'))
   return counted.length > 0 ? [{ kind: 'error', text: `errors of its own: ${counted.join(', ')}` }] : []
 }

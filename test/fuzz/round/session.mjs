@@ -30,7 +30,7 @@ export class Session {
   /** Plays a round; what was only slow counts if it is slow a second time, since the machine has other work as well. */
   async play(plan) {
     const began = performance.now()
-    const { target } = this.configuration
+    const { target } = { ...this.configuration, ...plan }
     const play = () =>
       target ? playPortRound(plan, this.#gateway, target) : playRound(plan, this.#gateway, this.#services)
     let result = await play()
