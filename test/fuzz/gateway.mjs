@@ -10,6 +10,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { apiKey } from './plan/requests.mjs'
 import { hmacSecret } from './sign.mjs'
+import { targets } from './targets.mjs'
 
 export { buildPackages as build } from '../helpers/command.mjs'
 
@@ -73,6 +74,7 @@ export const faulty = { workers: 1, filter: 'faulty' }
 export const configurations = [
   ...[1, 2].flatMap(workers => ['none', 'api-key', 'own'].map(filter => ({ workers, filter }))),
   { workers: 1, filter: 'none', isTls: true },
+  ...Object.keys(targets).map(target => ({ workers: 1, filter: 'none', target })),
 ]
 
 const short = { connect: '500ms', headers: '500ms', body: '500ms' }
@@ -118,6 +120,25 @@ export async function startGateway({ workers, filter, isTls = false }, { hostile
   return started
 }
 
+/** `diana serve` in a process of its own, with all its ports. */
+export async function startServe({ workers }) {
+  const folder = mkdtempSync(join(tmpdir(), 'diana-fuzz-'))
+  const probes = join(folder, 'probes')
+  mkdirSync(probes)
+  const config = join(folder, 'diana.json')
+  const serve = { admin: { port: 0 }, spoe: { port: 0 } }
+  writeFileSync(config, JSON.stringify({ rules, trustProxy: ['127.0.0.0/8'], serve }))
+  const program = join(root, 'packages/gateway/bin/diana.mjs')
+  const ports = ['--port', '0', '--grpc-port', '0', '--workers', String(workers)]
+  const env = { ...process.env, NODE_OPTIONS: `--expose-gc --import ${probe}`, FUZZ_PROBES: probes }
+  const child = spawn(process.execPath, [program, 'serve', '--config', config, ...ports], {
+    ...{ env, stdio: ['ignore', 'pipe', 'pipe'] },
+  })
+  const started = new GatewayProcess(child, { folder, probes, isTls: false })
+  await started.begin()
+  return started
+}
+
 /** A certificate of its own, which callers do not check. */
 function certify(folder) {
   const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', 'key.pem']
@@ -158,6 +179,8 @@ class GatewayProcess {
     this.admin = /Dashboard: (\S+)/.exec(this.output)[1]
     this.url = /https?:\/\/[\d.]+:\d+/.exec(this.output)[0]
     this.port = Number(new URL(this.url).port)
+    this.grpc = /grpc on ([\d.:]+)/.exec(this.output)?.[1]
+    this.spoe = /spoe on ([\d.:]+)/.exec(this.output)?.[1]
     this.pids = this.#running()
   }
 

@@ -2,12 +2,14 @@ import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { configurations, faulty } from './gateway.mjs'
 import { themes } from './plan/themes.mjs'
+import { targets } from './targets.mjs'
 
-const usage = `usage: npm run fuzz -- [--minutes 10] [--rounds N] [--seed N] [--round N] [--workers N] [--filter NAME] [--tls]
+const usage = `usage: npm run fuzz -- [--minutes 10] [--rounds N] [--seed N] [--round N] [--workers N] [--filter NAME] [--tls] [--target NAME]
                        [--theme NAME] [--short] [--replay FILE] [--keep-on]
 
-Fuzzes the gateway over raw sockets, in front of a hostile service and a well-behaved one. After each round the gateway must
-be alive, hold nothing of callers who have left, and serve a new caller at once; well-behaved callers must never notice.
+Fuzzes the gateway over raw sockets, in front of a hostile service and a well-behaved one, and the ports of diana serve. After each
+round the process must be alive, have met no error of its own (in its output or in diana_internal_errors_total), hold nothing of
+callers who have left, and serve a new caller at once; well-behaved callers must never notice.
 
   --minutes N    stop after so long; 10 unless --rounds is given
   --rounds N     stop after so many rounds
@@ -16,6 +18,7 @@ be alive, hold nothing of callers who have left, and serve a new caller at once;
   --workers N    only with so many workers (1 or 2); both in turn unless given
   --filter NAME  only with these filters: ${[...new Set(configurations.map(({ filter }) => filter))].join(', ')}
   --tls          only with TLS
+  --target NAME  only this: gateway, or a port of diana serve: ${Object.keys(targets).join(', ')}
   --theme NAME   only rounds of one kind: ${themes.map(({ name }) => name).join(', ')}
   --short        a few rounds that are always the same: what npm test runs
   --replay FILE  the round that a finding was written to
@@ -49,7 +52,8 @@ export function readOptions() {
     one =>
       one.workers === (workers ?? one.workers) &&
       one.filter === (values.filter ?? one.filter) &&
-      (!values.tls || one.isTls),
+      (!values.tls || one.isTls) &&
+      (one.target ?? 'gateway') === (values.target ?? one.target ?? 'gateway'),
   )
   if (chosen.length === 0) fail('no configuration has these workers and filters')
   if (values.theme && !themes.some(({ name }) => name === values.theme)) fail(`there is no theme "${values.theme}"`)
@@ -60,7 +64,7 @@ export function readOptions() {
 function parse() {
   try {
     const numbers = { minutes: text, rounds: text, seed: text, round: text, workers: text }
-    const names = { filter: text, theme: text, replay: text }
+    const names = { filter: text, theme: text, replay: text, target: text }
     const flags = { short: flag, tls: flag, 'keep-on': flag, help: flag }
     return parseArgs({ options: { ...numbers, ...names, ...flags } }).values
   } catch (error) {

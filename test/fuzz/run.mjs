@@ -10,20 +10,20 @@ import { Session } from './round/session.mjs'
 
 const usualMinutes = 10
 
-const nameOf = ({ workers, filter, isTls }) =>
-  `${workers} worker${workers > 1 ? 's' : ''}, filters: ${filter}${isTls ? ', TLS' : ''}`
+const nameOf = ({ workers, filter, isTls, target }) =>
+  `${workers} worker${workers > 1 ? 's' : ''}, filters: ${filter}${isTls ? ', TLS' : ''}${target ? `, target: ${target}` : ''}`
 
 function report({ plan, configuration }, findings, firstRound) {
   const { seed, round, theme } = plan
-  const { workers, filter, isTls } = configuration
-  const file = join(tmpdir(), `diana-fuzz-${seed}-${round}-${workers}-${filter}${isTls ? '-tls' : ''}.json`)
+  const { workers, filter, isTls, target = 'gateway' } = configuration
+  const file = join(tmpdir(), `diana-fuzz-${seed}-${round}-${workers}-${filter}${isTls ? '-tls' : ''}-${target}.json`)
   writeFileSync(file, JSON.stringify({ configuration, plan }, undefined, 1))
   console.log(`FOUND in round ${round} (${theme}) of seed ${seed}, with ${nameOf(configuration)}:`)
   for (const { kind, text } of findings) console.log(`  ${kind}: ${text}`)
   console.log(`  this round again: npm run fuzz -- --replay ${file}`)
   const before = `--seed ${seed} --round ${firstRound} --rounds ${round - firstRound + 1}`
   if (round > firstRound) {
-    const only = `--workers ${workers} --filter ${filter}${isTls ? ' --tls' : ''}`
+    const only = `--workers ${workers} --filter ${filter}${isTls ? ' --tls' : ''} --target ${target}`
     console.log(`  and those before it: npm run fuzz -- ${before} ${only}`)
   }
 }

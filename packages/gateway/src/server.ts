@@ -1,14 +1,15 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { Socket } from 'node:net'
-import { answerUnreadable, type UnreadableText } from './connections/answer-unreadable.ts'
 import { CallPace, paceOf } from './connections/call-pace.ts'
 import { CallerConnections } from './connections/caller-connections.ts'
 import { EarlyBytes } from './connections/early-bytes.ts'
+import { refuseOtherVersions, versionProblem } from './connections/http-versions.ts'
 import { closeLingering } from './connections/lingering-close.ts'
 import { ProxyHeaders } from './connections/proxy-headers.ts'
 import { Transfers } from './connections/transfers.ts'
 import { Turns } from './connections/turns.ts'
+import { answerUnreadable, type UnreadableText } from './connections/unreadable-calls.ts'
 import { serveUpgrades } from './connections/upgrades.ts'
 import { CallerSessions } from './http2/caller-sessions.ts'
 import { problemText, writeProblem } from './problem.ts'
@@ -80,6 +81,7 @@ export class GatewayServer {
       listener(request, response)
     })
     const refuseHostless = telemetry.recording(refuseWithoutHost)
+    const refuseVersion = telemetry.recording(refuseVersionOf)
     const listenerFor = (request: IncomingMessage): RequestListener =>
       asksForHealth(request, settings().healthPath)
         ? tellHealth
@@ -109,7 +111,13 @@ export class GatewayServer {
     serveUpgrades(server, this.#turns, paced, socket => readAsHttp!.call(server, socket))
     const expectationRefused = telemetry.recording(refuseExpectation)
     this.#serveExpectations(serve, expectationRefused)
-    this.#refuseTunnels()
+    server.on('connect', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+      this.#refuseSocket(request, socket, head, [405, 'This gateway opens no tunnels.'])
+    })
+    refuseOtherVersions(server, {
+      call: (request, response) => this.#turns.take(request, response, refuseVersion),
+      socket: (request, socket, head) => this.#refuseSocket(request, socket, head, versionProblem),
+    })
     // a connection that cannot be accepted, as when this process has no file left to open, is no reason to end
     server.on('error', error => {
       if (server.listening) onError(error)
@@ -135,7 +143,9 @@ export class GatewayServer {
 
   /** Serves a connection that cannot be read as HTTP/1.1 as HTTP/2, or answers that it cannot be read; `textOf` words the answer. */
   takeUnreadable(error: NodeJS.ErrnoException, socket: Socket, textOf?: UnreadableText): void {
-    if (!this.#sessions?.take(error, socket)) answerUnreadable(error, socket, this.#telemetry, textOf)
+    if (this.#sessions?.take(error, socket)) return
+    const inTurn = (busy: Socket, run: () => void): void => this.#turns.takeOver(busy, run)
+    answerUnreadable(error, socket, { telemetry: this.#telemetry, inTurn, textOf })
   }
 
   /** Tells callers that can be told to take further calls elsewhere. */
@@ -170,16 +180,19 @@ export class GatewayServer {
     })
   }
 
-  #refuseTunnels(): void {
-    this.server.on('connect', (request: IncomingMessage, socket: Socket, head: Buffer) => {
-      // only a socket that is read tells that its caller has left
-      const early = new EarlyBytes(socket, head, maxEarlyBytes)
-      this.#turns.takeOver(socket, () => {
-        early.take()
-        const refusal = problemText(405, 'This gateway opens no tunnels.')
-        this.#telemetry.answer(socket, 405, () => socket.resume().end(refusal), request)
-        setTimeout(() => socket.destroy(), refusedMs).unref()
-      })
+  /** Answers on a socket that Node has taken out of HTTP, in its turn. */
+  #refuseSocket(
+    request: IncomingMessage,
+    socket: Socket,
+    head: Buffer,
+    [status, detail]: readonly [status: number, detail: string],
+  ): void {
+    // only a socket that is read tells that its caller has left
+    const early = new EarlyBytes(socket, head, maxEarlyBytes)
+    this.#turns.takeOver(socket, () => {
+      early.take()
+      this.#telemetry.answer(socket, status, () => socket.resume().end(problemText(status, detail)), request)
+      setTimeout(() => socket.destroy(), refusedMs).unref()
     })
   }
 }
@@ -213,6 +226,12 @@ function refuseExpectation(request: IncomingMessage, response: ServerResponse): 
   // the caller may send its body or not, so what follows could be taken for a call
   if (hasBody(request)) response.setHeader('Connection', 'close')
   response.writeHead(417, { 'Content-Length': 0 }).end()
+}
+
+/** Without a body, since the version says how one would be read. */
+function refuseVersionOf(_request: IncomingMessage, response: ServerResponse): void {
+  const [status] = versionProblem
+  response.writeHead(status, { Connection: 'close', 'Content-Length': 0 }).end()
 }
 
 function refuseWithoutHost(_request: IncomingMessage, response: ServerResponse): void {

@@ -1,9 +1,10 @@
+import { targets } from '../targets.mjs'
 import { planRound } from './plan.mjs'
 
 /** A gateway goes on for so many rounds, then the next configuration has its turn. */
 const roundsPerGateway = 12
 
-/** Rounds that have found faults: [seed, round, theme]. */
+/** Rounds that have found faults: [seed, round, theme], and the port of serve if it is another one than that of the configuration. */
 const short = [
   {
     configuration: { workers: 1, filter: 'none' },
@@ -14,6 +15,8 @@ const short = [
       [2, 4, 'answers'],
       [11, 5, 'orderly'],
       [1, 9, 'http2'],
+      [1, 2, 'versions'],
+      [1, 3, 'resets'],
     ],
   },
   {
@@ -26,7 +29,20 @@ const short = [
   },
   {
     configuration: { workers: 1, filter: 'none', isTls: true },
-    rounds: [[1, 4, 'http2']],
+    rounds: [
+      [1, 4, 'http2'],
+      [1, 5, 'versions'],
+    ],
+  },
+  {
+    configuration: { workers: 1, filter: 'none', target: 'serve' },
+    rounds: [
+      [1, 6, 'versions'],
+      [1, 6, 'resets'],
+      [1, 6, 'resets', 'grpc'],
+      [1, 6, 'spoe', 'spoe'],
+      [1, 6, 'versions', 'admin'],
+    ],
   },
 ]
 
@@ -39,13 +55,18 @@ export function* createJobs({ replay, short: isShort, ...options }) {
 
 function* createShortJobs() {
   for (const { configuration, rounds } of short) {
-    for (const one of rounds) yield { configuration, plan: planRound(...one) }
+    for (const [seed, round, theme, target] of rounds) {
+      const plan = planRound(seed, round, theme)
+      yield { configuration, plan: target === undefined ? plan : { ...plan, target } }
+    }
   }
 }
 
 function* createRandomJobs({ seed, round: first = 0, rounds = Number.POSITIVE_INFINITY, theme, chosen }) {
   for (let done = 0; done < rounds; done++) {
     const configuration = chosen[Math.floor(done / roundsPerGateway) % chosen.length]
-    yield { configuration, plan: planRound(seed, first + done, theme) }
+    // a port of serve gets those that fit it, in turn
+    const fitting = configuration.target && targets[configuration.target].themes
+    yield { configuration, plan: planRound(seed, first + done, theme ?? fitting?.[done % fitting.length]) }
   }
 }

@@ -1,8 +1,11 @@
+import { resetStreams } from '../http2/resets.mjs'
 import { fatal, frameFlood, frameWalk, mutatedWalk, orderlyCalls } from '../http2/scripts.mjs'
 import { createAnswer } from './answers.mjs'
 import { mutate } from './mutate.mjs'
 import { createRequest, createUpgrade } from './requests.mjs'
 import { address, keptAlive, leaver, orderly, patient, pipeline, slow, upgrade } from './scripts.mjs'
+import { spoeFrames } from './spoe.mjs'
+import { versionCalls } from './versions.mjs'
 
 const single = random => ({ from: address(random), times: 1 })
 
@@ -115,5 +118,26 @@ export const themes = [
     answers: random => random.list(12, () => createAnswer(random, random.chance(0.5) ? 'good' : undefined)),
     connections: (random, tools) =>
       random.list(random.int(15, 50), () => ({ ...single(random), ...random.weighted(http2)(random, tools) })),
+  },
+  {
+    name: 'versions',
+    weight: 2,
+    answers: random => random.list(6, () => createAnswer(random)),
+    connections: (random, tools) =>
+      random.list(random.int(20, 60), () => ({ ...single(random), ...versionCalls(random, tools) })),
+  },
+  {
+    name: 'resets',
+    weight: 2,
+    protocol: 'h2',
+    answers: random => random.list(2, () => createAnswer(random, 'good')),
+    connections: random => random.list(random.int(3, 15), () => ({ ...single(random), ...resetStreams(random) })),
+  },
+  {
+    name: 'spoe',
+    // only for the port that speaks it
+    weight: 0,
+    answers: () => [],
+    connections: random => random.list(random.int(10, 40), () => ({ ...single(random), ...spoeFrames(random) })),
   },
 ]

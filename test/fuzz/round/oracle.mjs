@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs'
+import { get } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
 import { slots } from '../gateway.mjs'
 import { callOnce } from './caller.mjs'
@@ -45,7 +47,20 @@ export async function inspect(gateway, services) {
       findings.push({ kind: 'slow', text: `a new caller of ${path} waited ${Math.round(call.ms)} ms` })
   }
   for (const text of services.hostile.malformed.splice(0)) findings.push({ kind: 'forwarded', text })
-  return [...findings, ...deaths(gateway)]
+  return [...findings, ...deaths(gateway), ...(await internalErrors(gateway))]
+}
+
+/** Errors of Diana's own, which are findings also if nothing has ended: the output has only the first ones. */
+export async function internalErrors({ hasEnded, admin }) {
+  if (hasEnded) return []
+  // on a connection of its own: one that is kept would be taken for that of a caller who has left
+  const metrics = await new Promise(resolve => {
+    const asked = get(`${admin}/metrics`, { agent: false, timeout: 5000 }, answer => resolve(text(answer)))
+    asked.on('timeout', () => asked.destroy()).on('error', () => resolve(''))
+  })
+  const lines = metrics.split('\n').filter(line => line.startsWith('diana_internal_errors_total{'))
+  const counted = lines.filter(line => !line.endsWith(' 0'))
+  return counted.length > 0 ? [{ kind: 'error', text: `errors of its own: ${counted.join(', ')}` }] : []
 }
 
 /** Processes that ended, and errors that the gateway itself calls its own. */
@@ -63,7 +78,8 @@ export function deaths(gateway) {
     })
   }
   // a stack outside of the log: an error that nothing has caught, also if the process went on
-  if (findings.length === 0 && lines.some(line => /^ +at .*:\d+:\d+\)?$/.test(line))) {
+  const isStack = line => /^ +at .*:\d+:\d+\)?$/.test(line) || line.includes('nothing has caught')
+  if (findings.length === 0 && lines.some(isStack)) {
     findings.push({ kind: 'error', text: `an uncaught error: ${tailOf(gateway.output)}` })
   }
   return findings
@@ -97,7 +113,7 @@ const tailOf = text =>
     .slice(-1000)
 
 /** Connections at the gateway's port that are open on its side; connections of this process are closed by now. */
-function clientSockets(port) {
+export function clientSockets(port) {
   const local = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
   return readFileSync('/proc/net/tcp', 'utf8')
     .split('\n')
@@ -119,4 +135,16 @@ async function waitingCalls(admin) {
   const answer = await fetch(`${admin}/metrics`)
   const lines = (await answer.text()).split('\n').filter(line => line.startsWith('diana_waiting'))
   return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0)
+}
+
+/** How much of each kind a plan has. */
+export function countsOf({ connections }) {
+  const sum = read => connections.reduce((total, one) => total + one.times * read(one), 0)
+  return {
+    connections: sum(() => 1),
+    requests: sum(({ requests, steps }) => requests ?? steps.length),
+    mutated: sum(({ mutated = 0 }) => mutated),
+    aborted: sum(({ aborted = 0 }) => aborted),
+    slow: sum(({ slow = 0 }) => slow),
+  }
 }

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Http2Calls, OrderlyCalls } from '../http2/calls.mjs'
 import { Caller } from './caller.mjs'
 import { AttackingConnection } from './connection.mjs'
-import { inspect } from './oracle.mjs'
+import { countsOf, inspect } from './oracle.mjs'
 
 /** After so long all attackers are made to leave. */
 const roundMs = 15_000
@@ -71,17 +71,6 @@ function startCallers(gateway) {
 async function ended(gateway) {
   while (!gateway.hasEnded && gateway.lost.length === 0) await pause(50)
   return []
-}
-
-function countsOf({ connections }) {
-  const sum = read => connections.reduce((total, one) => total + one.times * read(one), 0)
-  return {
-    connections: sum(() => 1),
-    requests: sum(({ requests, steps }) => requests ?? steps.length),
-    mutated: sum(({ mutated = 0 }) => mutated),
-    aborted: sum(({ aborted = 0 }) => aborted),
-    slow: sum(({ slow = 0 }) => slow),
-  }
 }
 
 /** What was sent first, and what the service says to it. */

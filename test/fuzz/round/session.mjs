@@ -1,6 +1,7 @@
-import { impatient, startGateway } from '../gateway.mjs'
+import { impatient, startGateway, startServe } from '../gateway.mjs'
 import { startGoodService, startHostileService } from '../service.mjs'
 import { inspectMemory } from './oracle.mjs'
+import { playPortRound } from './port-round.mjs'
 import { playRound } from './round.mjs'
 
 /** One gateway with its services, over several rounds. */
@@ -19,6 +20,8 @@ export class Session {
   }
 
   static async start(configuration, firstRound) {
+    if (configuration.target)
+      return new Session({ configuration, firstRound }, await startServe(configuration), undefined)
     const [hostile, good] = await Promise.all([startHostileService(), startGoodService()])
     const gateway = await startGateway(configuration, { hostile: hostile.url, good: good.url }, impatient)
     return new Session({ configuration, firstRound }, gateway, { hostile, good })
@@ -27,9 +30,12 @@ export class Session {
   /** Plays a round; what was only slow counts if it is slow a second time, since the machine has other work as well. */
   async play(plan) {
     const began = performance.now()
-    let result = await playRound(plan, this.#gateway, this.#services)
+    const { target } = { ...this.configuration, ...plan }
+    const play = () =>
+      target ? playPortRound(plan, this.#gateway, target) : playRound(plan, this.#gateway, this.#services)
+    let result = await play()
     if (result.findings.length > 0 && result.findings.every(({ kind }) => kind === 'slow')) {
-      result = await playRound(plan, this.#gateway, this.#services)
+      result = await play()
     }
     const memory = this.#gateway.hasEnded ? [] : await this.#gateway.memory()
     this.#heaps.push(memory.reduce((sum, { heapUsed }) => sum + heapUsed, 0))
@@ -47,7 +53,7 @@ export class Session {
 
   async close() {
     await this.#gateway.close()
-    this.#services.hostile.close()
-    this.#services.good.close()
+    this.#services?.hostile.close()
+    this.#services?.good.close()
   }
 }

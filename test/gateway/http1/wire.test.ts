@@ -82,7 +82,6 @@ describe('an ambiguous request is refused', () => {
     ['a value with a bare CR', head('GET', ['X-A: 1\rX-B: 2'])],
     ['no host', 'GET /a HTTP/1.1\r\n\r\n'],
     ['two hosts', head('GET', ['Host: b', 'Connection: close'])],
-    ['a version that is none', 'GET /a HTTP/9.9\r\nHost: a\r\n\r\n'],
     ['no HTTP at all', '\u0016\u0003\u0001\u0000hello\r\n\r\n'],
   ])('%s', async (_, bytes) => {
     const { port, received } = await guardEcho()

@@ -1,3 +1,4 @@
+import { repeat } from 'diana-limiter/gateway'
 import type { FastifyReply } from 'fastify'
 import type { Live } from './live.ts'
 
@@ -22,13 +23,13 @@ export function stream(reply: FastifyReply, live: Live, endsAt?: number | undefi
   // one who comes back after an outage waits two seconds
   send('retry: 2000\n\n')
   const leave = live.follow(({ event, data }) => send(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`))
-  const keepAlive = setInterval(() => send(':\n\n'), keepAliveMs).unref()
+  const keepAlive = repeat('readers of the live figures', keepAliveMs, () => send(':\n\n'))
   // who may still read comes back and says again who they are
   const lastsMs = endsAt === undefined ? undefined : Math.min(Math.max(endsAt - Date.now(), 0), longestMs)
   const ending = lastsMs === undefined ? undefined : setTimeout(() => raw.end(), lastsMs).unref()
   raw.on('close', () => {
     clearTimeout(ending)
-    clearInterval(keepAlive)
+    keepAlive.stop()
     leave()
   })
 }

@@ -40,7 +40,7 @@ export async function runServer(run: ServerRun, terminal: Terminal): Promise<voi
   const { stopped } = signals
   // a process that takes over must know the cookies of this one
   shareStickySecret()
-  const endSurviving = surviveErrors({ report: terminal.printError, giveUp: () => process.exit(1) })
+  const endSurviving = surviveErrors({ report: terminal.printError })
   try {
     const sockets = takeInheritedSockets(process.env, process.pid)
     const manager = new ServiceManager({ ...{ env: process.env, pid: process.pid }, printError: terminal.printError })

@@ -1,3 +1,5 @@
+import { attempt } from 'diana-limiter/gateway'
+
 /** Continues a transfer that has waited for its turn. */
 type Continue = () => void
 
@@ -47,7 +49,7 @@ export class BulkQueue {
     // those that join meanwhile come in a later turn
     const waiting = Math.min(this.#waiting.length, this.#perTurn)
     let done = 0
-    do this.#waiting[done++]!()
+    do attempt('large transfers', this.#waiting[done++]!)
     while (done < waiting && performance.now() < now + turnMs)
     this.#waiting.splice(0, done)
     if (this.#waiting.length > 0) this.#schedule()

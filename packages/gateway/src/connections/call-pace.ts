@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { grpcTypeOf } from '../grpc/grpc-call.ts'
+import { isHttp2 } from '../http2/http2-request.ts'
 import { streamSideOf } from '../http2/stream-side.ts'
 import { recordOf } from '../telemetry/call-record.ts'
 import type { CallerSide } from './caller-side.ts'
@@ -38,7 +39,7 @@ export class CallPace implements Transfer {
   constructor(request: IncomingMessage, response: ServerResponse, limits: () => PaceLimits) {
     this.#request = request
     this.#response = response
-    this.#side = request.httpVersionMajor === 2 ? streamSideOf(request, response) : new SocketSide(request)
+    this.#side = isHttp2(request) ? streamSideOf(request, response) : new SocketSide(request)
     this.#limits = limits
     this.#beganAt = recordOf(request)?.startedAt ?? performance.now()
     ;(request as Paced)[paceKey] = this
@@ -89,7 +90,7 @@ export class CallPace implements Transfer {
     if (this.#response.writableFinished) return 'sending'
     if (request.readableLength > 0 || this.#response.writableEnded) return undefined
     if (request.readableFlowing !== true && request.listenerCount('readable') === 0) return undefined
-    if (request.httpVersionMajor !== 2 || grpcTypeOf(request.headers) === undefined) return 'sending'
+    if (!isHttp2(request) || grpcTypeOf(request.headers) === undefined) return 'sending'
     // a gRPC caller may keep its stream open and send nothing until it has something to say
     return this.#response.headersSent ? undefined : 'message'
   }

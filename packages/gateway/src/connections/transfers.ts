@@ -1,3 +1,5 @@
+import { type Repeated, repeat, visitAll } from 'diana-limiter/gateway'
+
 /** Something under way, looked at again and again. */
 export interface Transfer {
   /** Ends itself if it takes too long. */
@@ -11,11 +13,11 @@ const checkMs = 500
 /** Everything under way: one clock for all of it. */
 export class Transfers {
   readonly #transfers = new Set<Transfer>()
-  #timer: NodeJS.Timeout | undefined
+  #repeated: Repeated | undefined
 
   add(transfer: Transfer): void {
     this.#transfers.add(transfer)
-    this.#timer ??= setInterval(() => this.#check(), checkMs).unref()
+    this.#repeated ??= repeat('transfers', checkMs, () => this.#check())
   }
 
   delete(transfer: Transfer): void {
@@ -24,12 +26,11 @@ export class Transfers {
 
   #check(): void {
     const now = performance.now()
-    for (const transfer of this.#transfers) {
-      if (transfer.isOver) this.#transfers.delete(transfer)
-      else transfer.check(now)
-    }
+    const drop = (transfer: Transfer): boolean => this.#transfers.delete(transfer)
+    const look = (transfer: Transfer): unknown => (transfer.isOver ? drop(transfer) : transfer.check(now))
+    visitAll('transfers', this.#transfers, look, drop)
     if (this.#transfers.size > 0) return
-    clearInterval(this.#timer)
-    this.#timer = undefined
+    this.#repeated?.stop()
+    this.#repeated = undefined
   }
 }

@@ -1,3 +1,5 @@
+import { repeat } from 'diana-limiter/gateway'
+
 /** One caller of the demo: how often it calls, swelling and ebbing as people do. */
 interface Caller {
   readonly account: string
@@ -25,7 +27,7 @@ export function startDemoTraffic(gateway: string): () => Promise<void> {
   const ending = new AbortController()
   const dues = callers.map(() => 0)
   let ticks = 0
-  const timer = setInterval(() => {
+  const calling = repeat('calls of the demo', TICK_MS, () => {
     ticks++
     for (const [index, caller] of callers.entries()) {
       dues[index]! += (rateAt(caller, (ticks * TICK_MS) / 1000) * TICK_MS) / 1000
@@ -33,9 +35,9 @@ export function startDemoTraffic(gateway: string): () => Promise<void> {
       dues[index]! -= 1
       void call(gateway, caller, ending.signal)
     }
-  }, TICK_MS)
+  })
   return async () => {
-    clearInterval(timer)
+    calling.stop()
     ending.abort()
   }
 }

@@ -8,7 +8,8 @@ import { maxSentHeaderBytes } from './header-block.ts'
 import { Http2Request, rememberSocket, socketOf } from './http2-request.ts'
 import { Http2Response } from './http2-response.ts'
 import { isPreface, takeFromParser } from './prior-knowledge.ts'
-import { type Probe, SessionProbes } from './session-probes.ts'
+import { callerProbe, SessionProbes } from './session-probes.ts'
+import { boundResets } from './stream-resets.ts'
 
 type RequestListener = (request: IncomingMessage, response: ServerResponse) => void
 type SocketListener = (this: Server, socket: Socket) => void
@@ -28,16 +29,6 @@ const lingerMs = 2000
 const bytesPerHeader = 32
 /** In a GOAWAY: every call that has been sent is still served. */
 const anyStream = 2 ** 31 - 1
-
-/**
- * After a flood, Node may stop reading, and only by writing can it find that the caller has left: so a PING is repeated. Node
- * refuses if ten (its bound) are unanswered, which no caller of HTTP/2 leaves.
- */
-const callerProbe: Probe = {
-  ask: (session, onAnswer) => session.ping(error => error === null && onAnswer()),
-  isRepeated: true,
-  end: session => session.destroy(),
-}
 
 /**
  * The callers' connections that speak HTTP/2. They come in at the same port as those of HTTP/1.1, which have told them
@@ -126,6 +117,7 @@ export class CallerSessions {
     }
     this.#sessions.set(session, calls)
     session.on('error', () => {})
+    boundResets(session)
     session.on('stream', stream => {
       calls.open++
       clearTimeout(timer)

@@ -10,8 +10,12 @@ import type { Stream } from 'node:stream'
 import { grpcTypeOf } from '../grpc/grpc-call.ts'
 import { isOfTheConnection } from '../proxy/headers/connection-headers.ts'
 import { isSingleHeader } from './single-headers.ts'
+import { isOver, resetStream } from './stream-resets.ts'
 
 type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[] | readonly string[]
+
+/** Node has no name for it in version 20. */
+const earlyHints = 103
 
 /** Answers that have no body, whatever is written (RFC 9110, section 6.4.1). */
 const bodiless: readonly number[] = [204, 205, 304]
@@ -63,7 +67,7 @@ export class Http2Response extends NodeResponse {
   }
 
   get destroyed(): boolean {
-    return this.stream.destroyed || this.stream.closed
+    return isOver(this.stream)
   }
 
   get closed(): boolean {
@@ -84,7 +88,7 @@ export class Http2Response extends NodeResponse {
 
   writeHead(status: number, text?: string | Headers, headers: Headers | undefined = headersIn(text)): this {
     const { stream } = this
-    if (stream.destroyed || stream.closed) return this
+    if (isOver(stream)) return this
     const said: OutgoingHttpHeaders = { ...this.getHeaders(), ...merged(headers) }
     for (const name in said) {
       validateHeaderName(name)
@@ -112,7 +116,22 @@ export class Http2Response extends NodeResponse {
   }
 
   writeProcessing(): void {
-    if (!this.headersSent) this.stream.additionalHeaders({ ':status': constants.HTTP_STATUS_PROCESSING })
+    this.writeInterim({ ':status': constants.HTTP_STATUS_PROCESSING })
+  }
+
+  writeContinue(): boolean {
+    return this.writeInterim({ ':status': constants.HTTP_STATUS_CONTINUE })
+  }
+
+  writeEarlyHints(hints: Readonly<Record<string, string | string[]>>): boolean {
+    return this.writeInterim({ ':status': earlyHints, ...merged(hints) })
+  }
+
+  /** Sends an interim answer, or nothing to a caller that has reset its stream: Node would throw. */
+  writeInterim(headers: OutgoingHttpHeaders): boolean {
+    if (this.headersSent || this.destroyed) return false
+    this.stream.additionalHeaders(headers)
+    return true
   }
 
   override write(chunk: string | Uint8Array, ...rest: unknown[]): boolean {
@@ -129,7 +148,7 @@ export class Http2Response extends NodeResponse {
 
   /** Ends the stream, also if its caller reads nothing, not even that. */
   reset(code: number): void {
-    this.stream.close(code)
+    resetStream(this.stream, code)
     setImmediate(() => this.stream.destroy())
   }
 }

@@ -1,5 +1,6 @@
 import type { Http2Session } from 'node:http2'
 import type { Socket } from 'node:net'
+import { attempt, type Repeated, repeat, visitAll } from 'diana-limiter/gateway'
 
 type SessionSocket = Socket & { readonly _handle?: { readonly writeQueueSize?: number } | null }
 
@@ -12,6 +13,16 @@ export interface Probe {
   end(session: Http2Session): void
 }
 
+/**
+ * How callers are probed. After a flood, Node may stop reading, and only by writing can it find that the caller has left: so a PING is repeated. Node
+ * refuses if ten (its bound) are unanswered, which no caller of HTTP/2 leaves.
+ */
+export const callerProbe: Probe = {
+  ask: (session, onAnswer) => session.ping(error => error === null && onAnswer()),
+  isRepeated: true,
+  end: session => session.destroy(),
+}
+
 interface Probed {
   readonly socket: SessionSocket
   /** How much had been read when the session was last looked at. */
@@ -22,6 +33,12 @@ interface Probed {
   patience: number | undefined
   /** Probes since the last answer. */
   unanswered: number
+  /** Looks at which bytes had come, one after the other, since the last probe. */
+  busyLooks: number
+  /** Looks at which nothing had come, one after the other, since a probe that is not answered. */
+  silentLooks: number
+  /** How many streams the other side has opened. */
+  streams: number
 }
 
 const checkMs = 400
@@ -29,39 +46,61 @@ const checkMs = 400
 /** After how many looks a probe is sent again, at first. */
 const firstPatience = 2
 
+/** After how many looks a session is probed on which bytes keep coming. */
+const mostBusyLooks = 5
+
+/**
+ * After a thousand resets nghttp2 sends GOAWAY and Node reads no further, but frames are still sent: such a session can only be
+ * recognized by its silence. One with fewer streams cannot be such a session, and its caller may be silent for as long as it likes.
+ */
+const leastStreamsOfFlood = 900
+const mostSilentLooks = 12
+
 /**
  * Ends the sessions that nghttp2 has terminated. After an error of the connection it sends GOAWAY and reads nothing any more,
  * and of most errors Node reports nothing, not even that the other side has left: calls would go on for as long as the service
  * answers, or wait for an answer that cannot be read. A terminated session can be recognized by a frame that it does not send. A
- * session is probed once, when it turns quiet after bytes have come, so that a quiet peer is not woken up again and again.
+ * session is probed once, when it turns quiet after bytes have come, so that a quiet peer is not woken up again and again; and now and
+ * then while bytes keep coming, which a terminated session reads only to drop them.
  */
 export class SessionProbes {
   readonly #probe: Probe
   readonly #sessions = new Map<Http2Session, Probed>()
-  #timer: NodeJS.Timeout | undefined
+  #repeated: Repeated | undefined
 
   constructor(probe: Probe) {
     this.#probe = probe
   }
 
   add(session: Http2Session, socket: Socket): void {
-    this.#sessions.set(session, { socket, bytesSeen: -1, bytesProbed: -1, patience: undefined, unanswered: 0 })
+    const probed: Probed = {
+      ...{ socket, bytesSeen: -1, bytesProbed: -1, patience: undefined, unanswered: 0, busyLooks: 0 },
+      ...{ silentLooks: 0, streams: 0 },
+    }
+    this.#sessions.set(session, probed)
     session.once('close', () => this.#remove(session))
-    this.#timer ??= setInterval(() => this.#check(), checkMs).unref()
+    session.on('stream', () => probed.streams++)
+    this.#repeated ??= repeat('sessions of HTTP/2', checkMs, () => this.#check())
   }
 
   #remove(session: Http2Session): void {
     this.#sessions.delete(session)
     if (this.#sessions.size > 0) return
-    clearInterval(this.#timer)
-    this.#timer = undefined
+    this.#repeated?.stop()
+    this.#repeated = undefined
   }
 
   #check(): void {
-    for (const [session, probed] of this.#sessions) {
+    const look = ([session, probed]: [Http2Session, Probed]): void => {
+      if (session.destroyed) return
+      if (isFlooded(probed)) this.#probe.end(session)
       // while bytes wait for the other side, a frame could not be sent
-      if (!session.destroyed && isDue(probed) && !probed.socket._handle?.writeQueueSize) this.#ask(session, probed)
+      else if (isDue(probed) && !probed.socket._handle?.writeQueueSize) this.#ask(session, probed)
     }
+    visitAll('sessions of HTTP/2', this.#sessions, look, ([session, { socket }]) => {
+      this.#remove(session)
+      socket.destroy()
+    })
   }
 
   #ask(session: Http2Session, probed: Probed): void {
@@ -72,6 +111,7 @@ export class SessionProbes {
     probed.bytesProbed = socket.bytesRead
     probed.patience = isRepeated ? firstPatience * 2 ** probed.unanswered : undefined
     probed.unanswered++
+    probed.busyLooks = 0
     const isAsked = ask(session, () => {
       // the answer is no reason to ask again
       probed.bytesProbed = socket.bytesRead
@@ -81,18 +121,25 @@ export class SessionProbes {
     // Node sends it in a turn of its own
     setImmediate(() =>
       setImmediate(() => {
-        if (!session.destroyed && (!isAsked || socket.bytesWritten === bytesWritten)) end(session)
+        if (session.destroyed || (isAsked && socket.bytesWritten !== bytesWritten)) return
+        attempt('sessions of HTTP/2', () => end(session))
       }),
     )
   }
+}
+
+function isFlooded(probed: Probed): boolean {
+  const isSilent = probed.unanswered > 0 && probed.socket.bytesRead === probed.bytesSeen
+  probed.silentLooks = isSilent ? probed.silentLooks + 1 : 0
+  return probed.streams >= leastStreamsOfFlood && probed.silentLooks >= mostSilentLooks
 }
 
 function isDue(probed: Probed): boolean {
   const { bytesRead } = probed.socket
   if (probed.patience !== undefined && probed.patience-- <= 0) return true
   if (bytesRead === probed.bytesProbed) return false
-  // a terminated session reads nothing
   const isQuiet = bytesRead === probed.bytesSeen
   probed.bytesSeen = bytesRead
-  return isQuiet
+  // the answer of a peer that sends much may wait behind all that
+  return isQuiet || (probed.unanswered === 0 && ++probed.busyLooks >= mostBusyLooks)
 }

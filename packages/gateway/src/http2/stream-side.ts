@@ -29,7 +29,7 @@ class StreamSide implements CallerSide {
   }
 
   get isGone(): boolean {
-    return this.#response.stream.destroyed || this.#response.stream.closed
+    return this.#response.destroyed
   }
 
   get isFull(): boolean {

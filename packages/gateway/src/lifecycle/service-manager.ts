@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
+import { type Repeated, repeat } from 'diana-limiter/gateway'
 
 export interface ServiceManagerOptions {
   readonly env: NodeJS.ProcessEnv
@@ -19,7 +20,7 @@ export class ServiceManager {
   readonly #options: ServiceManagerOptions
   #last: Promise<void> = Promise.resolve()
   #isDeaf: boolean
-  #watchdog: NodeJS.Timeout | undefined
+  #watchdog: Repeated | undefined
 
   constructor(options: ServiceManagerOptions) {
     this.#options = options
@@ -43,13 +44,13 @@ export class ServiceManager {
   }
 
   stopping(): Promise<void> {
-    clearInterval(this.#watchdog)
+    this.#watchdog?.stop()
     return this.#notify('STOPPING=1')
   }
 
   /** Another process speaks from now on. */
   leave(): void {
-    clearInterval(this.#watchdog)
+    this.#watchdog?.stop()
     this.#isDeaf = true
   }
 
@@ -57,7 +58,7 @@ export class ServiceManager {
     const { env, pid } = this.#options
     const everyMs = Number(env.WATCHDOG_USEC ?? 0) / 1000 / 2
     if (this.#isDeaf || !(everyMs >= 1) || Number(env.WATCHDOG_PID ?? pid) !== pid) return
-    this.#watchdog = setInterval(() => void this.#notify('WATCHDOG=1'), everyMs).unref()
+    this.#watchdog = repeat('the watchdog of systemd', everyMs, () => this.#notify('WATCHDOG=1'))
   }
 
   #notify(...words: readonly string[]): Promise<void> {

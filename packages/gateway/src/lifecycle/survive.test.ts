@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events'
 import { setImmediate as turn } from 'node:timers/promises'
+import { faultCounts } from 'diana-limiter/gateway'
 import { afterEach, expect, test, vi } from 'vitest'
 import { surviveErrors } from './survive.ts'
 
@@ -9,10 +10,10 @@ vi.stubGlobal('process', process)
 let stop: (() => void) | undefined
 afterEach(() => stop?.())
 
-test('an error that nothing catches is reported, and the process goes on', async () => {
+test('an error that nothing catches is reported and counted, and the process goes on', async () => {
   const report = vi.fn()
-  const giveUp = vi.fn()
-  stop = surviveErrors({ report, giveUp })
+  stop = surviveErrors({ report })
+  const before = faultCounts().uncaught ?? 0
   process.emit('uncaughtException', new Error('boom'))
   process.emit('unhandledRejection', {
     toString: () => {
@@ -24,15 +25,21 @@ test('an error that nothing catches is reported, and the process goes on', async
     'an error that nothing has caught: Error: boom',
     'an error that nothing has caught: an error that cannot be printed',
   ])
-  expect(giveUp).not.toHaveBeenCalled()
+  expect(faultCounts().uncaught).toBe(before + 2)
 })
 
-test('more than a hundred errors within a minute end the process, and fewer do not', () => {
+test('thousands of errors within a minute end nothing, and ten of them are reported', () => {
   let now = 0
-  const giveUp = vi.fn()
-  stop = surviveErrors({ report: () => {}, giveUp, now: () => now })
-  for (let i = 0; i < 300; i++, now += 601) process.emit('uncaughtException', new Error('seldom'))
-  expect(giveUp).not.toHaveBeenCalled()
-  for (let i = 0; i < 101; i++) process.emit('uncaughtException', new Error('often'))
-  expect(giveUp).toHaveBeenCalled()
+  const exit = vi.fn()
+  Object.assign(process, { exit })
+  const reports: string[] = []
+  stop = surviveErrors({ report: text => reports.push(text.split('\n')[0]!), now: () => now })
+  const before = faultCounts().uncaught ?? 0
+  for (let i = 0; i < 5000; i++) process.emit('uncaughtException', new Error('often'))
+  expect(reports).toEqual(Array(10).fill('an error that nothing has caught: Error: often'))
+  now = 60_000
+  process.emit('uncaughtException', new Error('later'))
+  expect(reports.at(-1)).toBe('an error that nothing has caught (and 4990 others since the last report): Error: later')
+  expect(faultCounts().uncaught).toBe(before + 5001)
+  expect(exit).not.toHaveBeenCalled()
 })

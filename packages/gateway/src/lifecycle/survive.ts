@@ -1,40 +1,44 @@
-/** How many unexpected errors a process outlives within a minute; beyond that its state cannot be trusted. */
-const maxErrors = 100
+import { countFault, textOf } from 'diana-limiter/gateway'
+
+/** The errors of a minute that are reported; the others are counted. */
+const mostReports = 10
 const windowMs = 60_000
 
 export interface SurviveOptions {
-  /** Where each error is reported, as one text. */
+  /** Where errors are reported, each as one text. */
   readonly report: (text: string) => void
-  /** Ends the process when there are too many. */
-  readonly giveUp: () => void
   readonly now?: () => number
 }
 
 /**
- * The last resort: an error that no listener, timer or stream has caught is reported and costs the call it belongs to, not the
- * whole process. A process in which they do not end is better started again.
+ * The last resort: an error that no listener, timer or stream has caught is reported and counted, and costs the call it belongs to, not
+ * the whole process. No number of them ends the process: what a caller can cause once it can cause a thousand times, and would end
+ * the calls of all others. A process that does not work any more is found by those who call its health path, or by the watchdog of the
+ * service manager.
  */
-export function surviveErrors({ report, giveUp, now = performance.now.bind(performance) }: SurviveOptions): () => void {
-  const moments: number[] = []
+export function surviveErrors({ report, now = performance.now.bind(performance) }: SurviveOptions): () => void {
+  let windowAt = Number.NEGATIVE_INFINITY
+  let reports = 0
+  let unreported = 0
   const survive = (error: unknown): void => {
+    countFault('uncaught')
     const at = now()
-    while (moments.length > 0 && at - moments[0]! > windowMs) moments.shift()
-    moments.push(at)
-    report(`an error that nothing has caught: ${textOf(error)}`)
-    if (moments.length > maxErrors) giveUp()
+    if (at - windowAt >= windowMs) {
+      windowAt = at
+      reports = 0
+    }
+    if (++reports > mostReports) {
+      unreported++
+      return
+    }
+    const more = unreported === 0 ? '' : ` (and ${unreported} others since the last report)`
+    unreported = 0
+    report(`an error that nothing has caught${more}: ${textOf(error)}`)
   }
   process.on('uncaughtException', survive)
   process.on('unhandledRejection', survive)
   return () => {
     process.off('uncaughtException', survive)
     process.off('unhandledRejection', survive)
-  }
-}
-
-function textOf(error: unknown): string {
-  try {
-    return error instanceof Error ? (error.stack ?? error.message) : String(error)
-  } catch {
-    return 'an error that cannot be printed'
   }
 }

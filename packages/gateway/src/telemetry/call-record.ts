@@ -230,7 +230,8 @@ export class CallRecord {
   /** The response is over: what can only be known now is read. */
   finish(now: number): void {
     this.endedAt = now
-    if (this.request.httpVersionMajor >= 2) this.#countStream()
+    // not by the version of the request, which a caller of HTTP/1 may choose
+    if ((this.response as StreamCounts).stream !== undefined) this.#countStream()
     else this.#countConnection()
     if (this.#brokenBy === 'service') this.end = 'broken'
     else if (this.#status === 0 && !isWhole(this.response)) this.end = 'aborted'

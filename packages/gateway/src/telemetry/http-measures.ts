@@ -144,6 +144,13 @@ export const httpMeasures: readonly HttpMeasure[] = [
     help: 'Spans that were dropped because the collector is too slow or has refused them.',
     read: ({ droppedSpans }) => [{ labels: {}, value: droppedSpans }],
   },
+  {
+    name: 'diana_internal_errors_total',
+    kind: 'counter',
+    help: "Errors of Diana's own that ended no process, by the place that caught them; uncaught: nothing but the last resort did.",
+    read: ({ faults }) =>
+      Object.entries({ uncaught: 0, ...faults }).map(([place, value]) => ({ labels: { place }, value })),
+  },
 ]
 
 function perTraffic(read: (one: TrafficStats) => readonly HttpSample[]): HttpMeasure['read'] {

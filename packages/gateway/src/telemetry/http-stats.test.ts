@@ -30,7 +30,7 @@ function figuresOf(calls: readonly Ended[]): HttpStats {
   for (const call of calls) counts.add(recordOf(call))
   return {
     ...{ traffic: counts.figures(), upstreams: [], routes: [], rejected: {}, inProgress: 1, connections: 2 },
-    ...{ droppedLines: 3, exportedSpans: 4, droppedSpans: 5 },
+    ...{ droppedLines: 3, exportedSpans: 4, droppedSpans: 5, faults: { uncaught: 6 } },
   }
 }
 

@@ -54,6 +54,8 @@ export interface HttpStats extends CallerSide {
   readonly droppedLines: number
   readonly exportedSpans: number
   readonly droppedSpans: number
+  /** Errors of Diana's own that ended no call and no process, by where they were caught. */
+  readonly faults: Readonly<Record<string, number>>
 }
 
 /** The figures of several processes as those of one. */
@@ -78,6 +80,7 @@ export function mergeHttpStats(all: readonly HttpStats[]): HttpStats {
     droppedLines: sum(one => one.droppedLines),
     exportedSpans: sum(one => one.exportedSpans),
     droppedSpans: sum(one => one.droppedSpans),
+    faults: all.reduce((counts, one) => addCounts(counts, one.faults), {}),
   }
 }
 
@@ -132,7 +135,8 @@ function mergeUpstreams<Item extends UpstreamStats>(one: Item, other: Item): Ite
   }
 }
 
-function addCounts(
+/** Sums of counts by name. */
+export function addCounts(
   one: Readonly<Record<string, number>>,
   other: Readonly<Record<string, number>>,
 ): Record<string, number> {

@@ -1,5 +1,6 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { faultCounts } from 'diana-limiter/gateway'
 import { verdictOf } from 'diana-limiter/http'
 import type { Route } from '../routes/route.ts'
 import type { AccessLogSettings } from '../settings/access-log-settings.ts'
@@ -50,6 +51,7 @@ const reasons: Readonly<Record<number, string>> = {
   408: 'timeout',
   417: 'expectation',
   431: 'headers-too-large',
+  505: 'version',
 }
 
 /** Follows each call from its beginning to its end: for metrics always, for the access log and for traces if they are on. */
@@ -125,6 +127,7 @@ export class Telemetry {
       droppedLines: this.#log?.dropped ?? 0,
       exportedSpans: this.#tracing?.exported ?? 0,
       droppedSpans: this.#tracing?.dropped ?? 0,
+      faults: faultCounts(),
     }
     // a name in DNS may have several addresses, which are one here
     return mergeHttpStats([figures])

@@ -6,6 +6,7 @@ import {
   type Server,
   type TlsOptions,
 } from 'node:tls'
+import { type Repeated, repeat } from 'diana-limiter/gateway'
 import type { TlsSettings } from '../settings/tls-settings.ts'
 import { CertificateNames, namesOf } from './certificate-names.ts'
 import { FileChanges } from './file-changes.ts'
@@ -39,7 +40,7 @@ export class ServerTls {
   readonly #options: TlsOptionsOfFiles
   readonly #changes: FileChanges
   #material: Material
-  #timer: NodeJS.Timeout | undefined
+  #repeated: Repeated | undefined
 
   constructor(settings: TlsSettings, options: TlsOptionsOfFiles) {
     this.#settings = settings
@@ -63,7 +64,7 @@ export class ServerTls {
    * it must see connections before the listeners that are there by then.
    */
   attach(server: Server): void {
-    this.#timer = setInterval(() => this.#lookAgain(server), lookEveryMs).unref()
+    this.#repeated = repeat('files of certificates', lookEveryMs, () => this.#lookAgain(server))
     // if certificates are not required, Node leaves the refusal of wrong ones to its user
     server.prependListener('secureConnection', socket => {
       if (this.#settings.clients && !socket.authorized && socket.getPeerX509Certificate()) socket.destroy()
@@ -71,7 +72,7 @@ export class ServerTls {
   }
 
   close(): void {
-    clearInterval(this.#timer)
+    this.#repeated?.stop()
   }
 
   #lookAgain(server: Server): void {

@@ -1,4 +1,5 @@
 import type { LookupFunction } from 'node:net'
+import { type Repeated, repeat, visitAll } from 'diana-limiter/gateway'
 import type { buildConnector } from 'undici'
 import type { ServiceProtocol } from '../settings/upstreams/protocol-settings.ts'
 import type { ServiceTls } from '../tls/service-tls.ts'
@@ -47,7 +48,7 @@ export class Clients {
   readonly #idle: Connection[] = []
   readonly #all = new Set<Connection>()
   readonly #sessions: ServiceSessions | undefined
-  #sweeper: NodeJS.Timeout | undefined
+  #sweeper: Repeated | undefined
 
   constructor(options: ConnectOptions) {
     this.#options = options
@@ -79,7 +80,7 @@ export class Clients {
     connection.isReused = true
     connection.idleUntil = now + idleMs
     this.#idle.push(connection)
-    this.#sweeper ??= setInterval(() => this.#sweep(), sweepMs).unref()
+    this.#sweeper ??= repeat('idle connections to services', sweepMs, () => this.#sweep())
   }
 
   /** Takes a connection out of use, with the call on it. */
@@ -131,10 +132,12 @@ export class Clients {
   #sweep(): void {
     const now = performance.now()
     const kept = this.#idle.filter(connection => now < connection.idleUntil)
-    for (const connection of this.#idle.splice(0)) if (now >= connection.idleUntil) this.discard(connection)
+    const ended = this.#idle.splice(0).filter(connection => now >= connection.idleUntil)
     this.#idle.push(...kept)
+    const discard = (connection: Connection): void => this.discard(connection)
+    visitAll('idle connections to services', ended, discard, connection => this.#all.delete(connection))
     if (kept.length > 0) return
-    clearInterval(this.#sweeper)
+    this.#sweeper?.stop()
     this.#sweeper = undefined
   }
 

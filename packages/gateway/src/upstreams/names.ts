@@ -1,6 +1,7 @@
 import type { LookupAddress } from 'node:dns'
 import { lookup as systemLookup } from 'node:dns/promises'
 import { isDeepStrictEqual } from 'node:util'
+import { visitAll } from 'diana-limiter/gateway'
 import { type Endpoint, endpointsOf } from './endpoints.ts'
 
 /** Finds all addresses of a name. */
@@ -97,6 +98,11 @@ export class Names {
     followed.trouble = endpoints.length === 0 ? 'the name has no address' : undefined
     if (endpoints.length === 0 || isDeepStrictEqual(endpoints, followed.endpoints)) return
     followed.endpoints = endpoints
-    for (const follower of followed.followers) follower(endpoints)
+    visitAll(
+      'addresses of services',
+      followed.followers,
+      follower => follower(endpoints),
+      follower => followed.followers.delete(follower),
+    )
   }
 }

@@ -1,3 +1,4 @@
+import { visitAll } from 'diana-limiter/gateway'
 import type { ConnectionSettings } from '../settings/routes/route-settings.ts'
 
 type SlotSettings = Pick<ConnectionSettings, 'max' | 'queueSize' | 'queueMs'>
@@ -94,10 +95,18 @@ export class Slots {
 
   /** As many as there are calls in the queue, and those first for which the service has waited longest. */
   #evictStalled(): void {
-    const stalled = [...this.#holders]
-      .map(user => ({ user, ms: user.stalledMs() }))
-      .filter(({ ms }) => ms >= evictableMs)
-      .sort((a, b) => b.ms - a.ms)
-    for (const { user } of stalled.slice(0, this.#queue.size)) user.evict()
+    const stalled: { readonly user: SlotUser; readonly ms: number }[] = []
+    const measure = (user: SlotUser): void => {
+      const ms = user.stalledMs()
+      if (ms >= evictableMs) stalled.push({ user, ms })
+    }
+    visitAll('slots of services', [...this.#holders], measure, user => this.release(user))
+    const longest = stalled.sort((a, b) => b.ms - a.ms).slice(0, this.#queue.size)
+    visitAll(
+      'slots of services',
+      longest,
+      ({ user }) => user.evict(),
+      ({ user }) => this.release(user),
+    )
   }
 }

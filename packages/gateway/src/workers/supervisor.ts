@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createLimiter, type Limiter } from 'diana-limiter'
-import { documentOf } from 'diana-limiter/gateway'
+import { documentOf, faultCounts } from 'diana-limiter/gateway'
 import { LastingStats } from '../admin/lasting-stats.ts'
 import type { GatewayProcess, GatewayProcessOptions } from '../lifecycle/gateway-process.ts'
 import type { ListeningSocket, ServerHandle } from '../lifecycle/listening-socket.ts'
 import type { ServerProgram } from '../lifecycle/server-program.ts'
-import { type HttpStats, httpCountersOf, mergeHttpStats } from '../telemetry/http-stats.ts'
+import { addCounts, type HttpStats, httpCountersOf, mergeHttpStats } from '../telemetry/http-stats.ts'
 import { shareStickySecret } from '../upstreams/balancing/sticky-cookie.ts'
 import { settingsVariable, type Told, type WorkerSettings } from './messages.ts'
 import { type KeptProcessParts, SupervisedProcess } from './supervised-process.ts'
@@ -130,7 +130,9 @@ export class Supervisor implements GatewayProcess {
   async httpStats(): Promise<HttpStats> {
     const answers = await this.askEach('http')
     const stats = answers.map(({ pid, answer }) => ({ pid, stats: answer as HttpStats }))
-    return this.#httpStats.update(stats, this.pids)
+    const { faults, ...sums } = this.#httpStats.update(stats, this.pids)
+    // this process serves the admin API, and has errors of its own
+    return { ...sums, faults: addCounts(faults, faultCounts()) }
   }
 
   reopenLogs(): void {

@@ -51,7 +51,7 @@ try {
   }
   const onWarning = (warning: string): void => lines.printError(`warning: ${warning}`)
   const logger = logLevel === undefined ? false : { level: logLevel }
-  surviveErrors({ report: lines.printError, giveUp: () => process.exit(1) })
+  surviveErrors({ report: lines.printError })
   const { start } = await programs[program]()
   gateway = await start({ ...settings, logger, onWarning }, limiter => logChanges(limiter, lines))
   tell({ what: 'ready', address: gateway.address, also: gateway.also })

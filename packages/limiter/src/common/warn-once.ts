@@ -6,6 +6,7 @@ export type WarningCode =
   | 'DIANA_MOUNTED_LATE'
   | 'DIANA_MADE_OFTEN'
   | 'DIANA_FAILED'
+  | 'DIANA_BACKGROUND_FAILED'
   | 'DIANA_NO_SUCH_RULE'
   | 'DIANA_ASYNC_FUNCTION'
   | 'DIANA_BAD_VALUE'
@@ -42,6 +43,9 @@ const mistakes: Readonly<Record<WarningCode, string>> = {
   DIANA_MADE_OFTEN:
     'rateLimit was called again with the same options, as in a handler, and each counts by itself: call it once',
   DIANA_FAILED: 'something failed while a call was decided',
+  DIANA_BACKGROUND_FAILED:
+    'Diana met an error of its own in the background; what caused it is dropped, and the rest goes on: report it to the ' +
+    'maintainers with this text',
   DIANA_NO_SUCH_RULE:
     'a filter names a rule that is not there, so it limits nothing: add the rule, or correct the name',
   DIANA_ASYNC_FUNCTION:

@@ -327,3 +327,34 @@ test('streams of HTTP/2 that are reset at once are still counted', async () => {
   }
   await vi.waitFor(async () => expect(await left()).toBe(40))
 })
+
+test('a stream that is reset before its call is decided gets no 100 Continue, which would throw', async () => {
+  const limiter = await limit({ rules: [{ id: 'all', limit: '9/s' }] })
+  const server = guard(createHttp2Server(), limiter)
+  const seen: unknown[] = []
+  server.on('request', request => seen.push(request))
+  const socket = { remoteAddress: '127.0.0.1', destroyed: false }
+  const stream = { destroyed: false, closed: true, rstCode: 8 }
+  const request = { method: 'POST', url: '/a', headers: { expect: '100-continue' }, socket, stream, once: () => {} }
+  const response = { stream, headersSent: false, writableEnded: false, setHeader: () => {}, once: () => {} }
+  const writeContinue = vi.fn(() => {
+    throw new Error('The stream has been destroyed')
+  })
+  server.emit('checkContinue', request, { ...response, writeContinue })
+  expect(writeContinue).not.toHaveBeenCalled()
+  expect(seen).toEqual([request])
+})
+
+test.each(['0.9', '1.0', '2.0'])(
+  'a request of HTTP/%s on a plain connection is counted and answered like others',
+  async version => {
+    const limiter = await limit({ rules: [{ id: 'all', limit: '2/h' }] })
+    const port = await open(createServer(diana(limiter, (_request, response) => response.end('served'))))
+    const statuses: string[] = []
+    for (let call = 0; call < 3; call++) {
+      const answer = await send(port, `POST /a HTTP/${version}\r\nHost: a\r\nContent-Length: 2\r\n\r\nok`)
+      statuses.push(answer.slice(9, 12))
+    }
+    expect(statuses).toEqual(['200', '200', '503'])
+  },
+)

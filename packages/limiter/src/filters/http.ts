@@ -14,7 +14,7 @@ import {
 import { httpFramework, tunnelFramework } from './frameworks/http.ts'
 import { settleTarget } from './frameworks/http-target.ts'
 import { assertMounted } from './frameworks/mount-check.ts'
-import type { NodeRequest, NodeResponse } from './frameworks/node.ts'
+import { isGone, type NodeRequest, type NodeResponse } from './frameworks/node.ts'
 import { isOneLimit, type RateLimitOptions } from './one-line/options.ts'
 import { createOwnFilter, type OwnLimiter, withOwnLimiter } from './one-line/own-limiter.ts'
 
@@ -164,7 +164,7 @@ export function guard<Server extends EventEmitter>(
   const onContinue = (request: NodeRequest, response: NodeResponse): void => {
     if (server.listenerCount('checkContinue') > 1) emit('checkContinue', request, response)
     else {
-      response.writeContinue()
+      if (!isGone(request, response)) response.writeContinue()
       emit('request', request, response)
     }
   }

@@ -1,4 +1,5 @@
 import type { Call } from '../call.ts'
+import { type Repeated, repeat } from '../common/background.ts'
 import { warnOnce } from '../common/warn-once.ts'
 import type { CallerLimits } from '../decision/plan-states.ts'
 import type { RuleState } from '../decision/rule-state.ts'
@@ -37,8 +38,8 @@ export class OutsideLimits {
   readonly #caches = new Map<string, Cached[]>()
   readonly #abort = new AbortController()
   #nowMs: number
-  #ticking: NodeJS.Timeout | undefined
-  #following: NodeJS.Timeout | undefined
+  #ticking: Repeated | undefined
+  #following: Repeated | undefined
 
   constructor(options: OutsideLimitsOptions) {
     this.#options = options
@@ -48,8 +49,8 @@ export class OutsideLimits {
   }
 
   close(): void {
-    clearInterval(this.#ticking)
-    clearInterval(this.#following)
+    this.#ticking?.stop()
+    this.#following?.stop()
     this.#abort.abort()
   }
 
@@ -155,10 +156,10 @@ export class OutsideLimits {
   }
 
   #start(follows: boolean): void {
-    this.#ticking ??= setInterval(() => {
+    this.#ticking ??= repeat('the clock of limits', TICK_MS, () => {
       this.#nowMs = this.#options.nowMs()
-    }, TICK_MS).unref()
-    if (follows) this.#following ??= setInterval(() => void this.follow().catch(() => {}), FOLLOW_MS).unref()
+    })
+    if (follows) this.#following ??= repeat('limits of operators', FOLLOW_MS, () => void this.follow().catch(() => {}))
   }
 }
 

@@ -1,3 +1,4 @@
+import { attempt } from '../common/background.ts'
 import type { PendingVerdict } from '../decision/pending-verdict.ts'
 import { enterQueue, leaveQueue } from '../decision/queue-room.ts'
 import type { Receipt } from '../decision/receipt.ts'
@@ -145,11 +146,16 @@ export class ScheduledCalls {
       if (first instanceof WaitingLane) {
         const passing = first.passDue(now)
         if (!first.isEmpty) this.#heap.push(first, 0)
-        for (const waiter of passing) passWaiter(waiter)
-      } else passWaiter(first)
+        for (const waiter of passing) this.#pass(waiter)
+      } else this.#pass(first)
     }
     this.#arm(now)
     if (freed.length > 0) this.#options.onFreed(freed)
+  }
+
+  /** Lets a call pass; one that fails keeps out no other. */
+  #pass(waiter: ScheduledCall): void {
+    if (!attempt('calls that wait', () => passWaiter(waiter))) waiter.wakeAt = Number.POSITIVE_INFINITY
   }
 
   /** What a timer that is set for a moment needs. */
@@ -243,7 +249,7 @@ export class ScheduledCalls {
     for (const waiter of overdue) {
       if (waiter.isGone) continue
       waiter.lane?.takeOut(waiter)
-      passWaiter(waiter)
+      this.#pass(waiter)
     }
   }
 

@@ -60,6 +60,7 @@ export const en = {
     timeout: 'too slow',
     expectation: 'unknown Expect header',
     'headers-too-large': 'headers too large',
+    version: 'another version of HTTP',
     overload: 'service in trouble',
     'proxy-header': 'bad PROXY header',
     connections: 'too many connections',

@@ -60,6 +60,7 @@ export const zh: typeof en = {
     timeout: '太慢',
     expectation: '未知的 Expect 头',
     'headers-too-large': '请求头过大',
+    version: 'HTTP 版本不支持',
     overload: '服务异常',
     'proxy-header': 'PROXY 头错误',
     connections: '连接过多',

@@ -1,6 +1,10 @@
+import type { Socket } from 'node:net'
 import { DianaError, type Limiter } from 'diana-limiter'
 import { adminOf, type Stats } from 'diana-limiter/admin'
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import { refuseOtherVersions, versionProblem } from '../../connections/http-versions.ts'
+import { answerUnreadable } from '../../connections/unreadable-calls.ts'
+import { problemText } from '../../problem.ts'
 import type { HttpStats } from '../../telemetry/http-stats.ts'
 import { mergeTroubles } from '../../upstreams/reports.ts'
 import { version } from '../../version.ts'
@@ -109,6 +113,14 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
     http: { headersTimeout: headersTimeoutMs, connectionsCheckingInterval: 2000, maxHeaderSize: 16_384 },
     forceCloseConnections: true,
     frameworkErrors: (_error, _request, reply) => void sendRefusal(reply, new Refusal(400, 'This URL cannot be read.')),
+    clientErrorHandler: (error, socket) => answerUnreadable(error, socket),
+  })
+  app.server.on('connect', (_request, socket: Socket) => endSocket(socket, [405, 'There are no tunnels here.']))
+  refuseOtherVersions(app.server, {
+    call: (_request, response) => {
+      response.writeHead(versionProblem[0], { Connection: 'close', 'Content-Length': 0 }).end()
+    },
+    socket: (_request, socket) => endSocket(socket, versionProblem),
   })
   // what a page elsewhere could send without asking first
   app.removeContentTypeParser('text/plain')
@@ -192,6 +204,12 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   addPage(app, page)
   nameMethods()
   return app
+}
+
+/** Answers on a socket that Node has taken out of HTTP, and ends it. */
+function endSocket(socket: Socket, problem: readonly [status: number, detail: string]): void {
+  socket.on('error', () => {})
+  socket.end(problemText(...problem), () => socket.destroy())
 }
 
 /** The keys of the issuer, which are read in the background: it may be down. */

@@ -1,14 +1,11 @@
 import type { ServerResponse } from 'node:http'
+import { isHttp2 } from '../../http2/http2-request.ts'
+import type { Http2Response } from '../../http2/http2-response.ts'
 import { isSingleHeader } from '../../http2/single-headers.ts'
 import { reasonFor } from '../reason.ts'
 import { isOfTheConnection, namedByConnection } from './connection-headers.ts'
 
 type Field = readonly [name: string, value: string]
-
-/** An answer of HTTP/2, as far as interim answers are concerned. */
-interface Http2Answer {
-  readonly stream: { additionalHeaders(headers: Record<string, number | string | string[]>): void }
-}
 
 /**
  * Passes an interim answer on as it is (RFC 9110, section 15.2), whatever its status: Node would write only some of them, and
@@ -23,14 +20,14 @@ export function sendInterim(raw: ServerResponse, status: number, received: reado
     const lines = fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')
     if (raw.socket?.writable)
       raw.socket.write(`HTTP/1.1 ${status} ${reasonFor(status, text)}\r\n${lines}\r\n`, 'latin1')
-  } else if (req.httpVersionMajor === 2) {
+  } else if (isHttp2(req)) {
     const grouped: Record<string, string[]> = Object.create(null)
     for (const [name, value] of fields) {
       const earlier = grouped[name]
       if (earlier === undefined) grouped[name] = [value]
       else if (!isSingleHeader(name)) earlier.push(value)
     }
-    ;(raw as unknown as Http2Answer).stream.additionalHeaders({ ':status': status, ...grouped })
+    ;(raw as unknown as Http2Response).writeInterim({ ':status': status, ...grouped })
   }
 }
 

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import { grpcTimeoutMs } from '../../grpc/grpc-call.ts'
 import { grpcMessage } from '../../grpc/grpc-status.ts'
+import { isOver } from '../../http2/stream-resets.ts'
 import { ProtoError } from '../protobuf/proto-reader.ts'
 import { GrpcError, status } from './grpc-error.ts'
 import type { GrpcContext, GrpcMethod, GrpcStream, StreamMethod, UnaryMethod } from './grpc-method.ts'
@@ -16,7 +17,7 @@ const withTrailers = { waitForTrailers: true }
 const fineTrailers = { 'grpc-status': '0' }
 
 function sendFineTrailers(this: ServerHttp2Stream): void {
-  this.sendTrailers(fineTrailers)
+  if (!isOver(this)) this.sendTrailers(fineTrailers)
 }
 
 /** One call of gRPC, from its first byte to its trailers. */
@@ -90,25 +91,27 @@ export class GrpcCall implements GrpcStream {
     this.#isAnswered = true
     this.#parts.onEnd(this)
     const stream = this.#stream
-    if (stream.destroyed || stream.closed) return
+    if (isOver(stream)) return
     const trailers = { 'grpc-status': `${code}`, 'grpc-message': grpcMessage(message) }
     if (this.#hasResponded) {
       stream.removeAllListeners('wantTrailers')
-      stream.once('wantTrailers', () => stream.sendTrailers(trailers))
+      stream.once('wantTrailers', () => {
+        if (!isOver(stream)) stream.sendTrailers(trailers)
+      })
       stream.end()
     } else stream.respond({ ...answerHeaders, ...trailers }, { endStream: true })
-    // what the caller still sends is of no use to anyone
-    if (this.#isArriving) stream.close(0)
+    // what the caller still sends is of no use to anyone; a reset that came in the same read is the caller's
+    if (this.#isArriving) setImmediate(() => stream.close(0))
   }
 
   send(frame: Buffer): void {
-    if (this.#isAnswered || this.#stream.destroyed) return
+    if (this.#isAnswered || isOver(this.#stream)) return
     this.#respond()
     this.#stream.write(frame)
   }
 
   end(): void {
-    if (this.#isAnswered || this.#stream.destroyed) return
+    if (this.#isAnswered || isOver(this.#stream)) return
     this.#isAnswered = true
     this.#respond()
     this.#stream.end()
@@ -170,7 +173,7 @@ export class GrpcCall implements GrpcStream {
 
   #finish(frame: Buffer): void {
     this.#parts.onEnd(this)
-    if (this.#isAnswered || this.#stream.destroyed) return
+    if (this.#isAnswered || isOver(this.#stream)) return
     this.#isAnswered = true
     this.#respond()
     this.#stream.end(frame)

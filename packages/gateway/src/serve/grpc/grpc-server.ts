@@ -1,4 +1,5 @@
 import {
+  constants,
   createServer,
   type Http2SecureServer,
   type Http2Server,
@@ -8,7 +9,10 @@ import {
 } from 'node:http2'
 import { createServer as createTcpServer, type Server as NetServer, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
+import { type Repeated, repeat, visitAll } from 'diana-limiter/gateway'
 import { grpcTypeOf } from '../../grpc/grpc-call.ts'
+import { callerProbe, SessionProbes } from '../../http2/session-probes.ts'
+import { boundResets, isOver, resetStream } from '../../http2/stream-resets.ts'
 import type { ServerTls } from '../../tls/server-tls.ts'
 import { GrpcCall, type GrpcCallParts } from './grpc-call.ts'
 import { status } from './grpc-error.ts'
@@ -56,9 +60,10 @@ export class GrpcServer {
   readonly server: NetServer
   readonly #sessions = new Map<ServerHttp2Session, SessionState>()
   readonly #sockets = new Set<Socket>()
+  readonly #probes = new SessionProbes(callerProbe)
   /** Calls whose requests have not arrived yet, or that are not answered. */
   readonly #open = new Set<GrpcCall>()
-  readonly #sweeping: NodeJS.Timeout
+  readonly #sweeping: Repeated
   #isClosing = false
   /** The time of the last sweep: to read the clock for every call would cost more than it is worth. */
   #nowMs = performance.now()
@@ -83,7 +88,7 @@ export class GrpcServer {
     this.server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => this.#accept(socket))
     if (tls) tls.attach(this.server as never)
     this.server.on('error', () => {})
-    this.#sweeping = setInterval(() => this.#sweep(), sweepMs).unref()
+    this.#sweeping = repeat('calls of gRPC', sweepMs, () => this.#sweep())
   }
 
   get connections(): number {
@@ -93,7 +98,7 @@ export class GrpcServer {
   /** Asks callers to open no further calls, lets those under way end, and cuts what is left after a time. */
   async close(timeoutMs: number): Promise<void> {
     this.#isClosing = true
-    clearInterval(this.#sweeping)
+    this.#sweeping.stop()
     const closed = new Promise<void>(resolve => this.server.close(() => resolve()))
     for (const call of this.#open) call.endStream()
     for (const session of this.#sessions.keys()) {
@@ -127,6 +132,7 @@ export class GrpcServer {
     socket.on('error', () => {})
     const remember = (session: ServerHttp2Session): void => {
       this.#sessions.set(session, { peer: remoteAddress, usedAtMs: this.#nowMs })
+      this.#probes.add(session, socket)
     }
     this.#http2.once('session', remember as never)
     this.#http2.emit('connection', socket)
@@ -135,6 +141,7 @@ export class GrpcServer {
 
   #watch(session: ServerHttp2Session): void {
     session.on('error', ignore)
+    boundResets(session)
     session.once('close', () => this.#sessions.delete(session))
     if (this.#isClosing) session.close()
   }
@@ -142,7 +149,7 @@ export class GrpcServer {
   #begin(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
     stream.on('error', ignore)
     if (this.#open.size >= maxOpenCalls) {
-      stream.close(0x7)
+      resetStream(stream, constants.NGHTTP2_REFUSED_STREAM)
       return
     }
     // HTTP says what is not gRPC at all, as the protocol asks
@@ -165,20 +172,26 @@ export class GrpcServer {
   /** Ends calls whose requests do not arrive, and connections that have no calls. */
   #sweep(): void {
     this.#nowMs = performance.now()
-    for (const call of this.#open) {
-      if (call.isGone) this.#open.delete(call)
+    const drop = (call: GrpcCall): boolean => this.#open.delete(call)
+    const look = (call: GrpcCall): void => {
+      if (call.isGone) drop(call)
       else if (call.isArriving && call.beganAtMs < this.#nowMs - requestMs) {
         call.fail(status.deadlineExceeded, 'the request took too long to arrive')
       }
     }
-    // one with calls under way is closed when they have ended
-    for (const [session, { usedAtMs }] of this.#sessions) if (usedAtMs < this.#nowMs - idleMs) session.close()
+    visitAll('calls of gRPC', this.#open, look, drop)
+    const closeIdle = ([session, { usedAtMs }]: [ServerHttp2Session, SessionState]): void => {
+      // one with calls under way is closed when they have ended
+      if (usedAtMs < this.#nowMs - idleMs) session.close()
+    }
+    visitAll('connections of gRPC', this.#sessions, closeIdle, ([session]) => this.#sessions.delete(session))
   }
 }
 
 function ignore(): void {}
 
 function refuse(stream: ServerHttp2Stream, httpStatus: number): void {
+  if (isOver(stream)) return
   stream.resume()
   stream.respond({ ':status': httpStatus }, { endStream: true })
 }

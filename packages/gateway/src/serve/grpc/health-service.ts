@@ -1,3 +1,4 @@
+import { type Repeated, repeat } from 'diana-limiter/gateway'
 import { ProtoReader, tagOf, wire } from '../protobuf/proto-reader.ts'
 import { ProtoWriter } from '../protobuf/proto-writer.ts'
 import { GrpcError } from './grpc-error.ts'
@@ -29,7 +30,7 @@ export function healthService(services: readonly string[], isReady: () => boolea
       kind: 'stream',
       path: '/grpc.health.v1.Health/Watch',
       open: stream => {
-        let timer: NodeJS.Timeout | undefined
+        let watching: Repeated | undefined
         let reported = -1
         return {
           message: message => {
@@ -39,10 +40,10 @@ export function healthService(services: readonly string[], isReady: () => boolea
               if (status !== reported) stream.send(response(status))
               reported = status
             }
-            clearInterval(timer)
+            watching?.stop()
             report()
-            timer = setInterval(report, watchMs).unref()
-            stream.signal().addEventListener('abort', () => clearInterval(timer), { once: true })
+            watching = repeat('watchers of health', watchMs, report)
+            stream.signal().addEventListener('abort', () => watching?.stop(), { once: true })
           },
           // its caller has nothing more to say, and listens
           end: () => {},

@@ -1,3 +1,4 @@
+import { attempt, textOf } from 'diana-limiter/gateway'
 import type { CheckSettings } from '../../settings/upstreams/health-settings.ts'
 import type { Clients, Connection } from '../clients.ts'
 import type { Health } from './health.ts'
@@ -37,9 +38,9 @@ export class HealthChecks {
   }
 
   async #check(): Promise<void> {
-    const fault = await faultOf(this.#upstream, this.#settings)
+    const fault = await faultOf(this.#upstream, this.#settings).catch(error => textOf(error))
     if (this.#hasStopped) return
-    this.#upstream.health.check(performance.now(), fault)
+    attempt('health checks', () => this.#upstream.health.check(performance.now(), fault))
     this.#next(this.#settings.intervalMs * (0.9 + Math.random() * 0.2))
   }
 }

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { visitAll } from 'diana-limiter/gateway'
 import { type Dispatcher, errors } from 'undici'
 import { requestHead } from './request-head.ts'
 import { readWholeAnswer, type WholeAnswer } from './whole-answer.ts'
@@ -113,6 +114,11 @@ export class ShortExchange {
     if (this.#state === ('sent' as State)) connection.write(this.#head, 'latin1')
   }
 
+  /** Gives up a call that cannot be sent. */
+  drop(): void {
+    this.#abort(new ConnectionLost('the call could not be sent'))
+  }
+
   /** Whether what a connection has received, or its end, is taken here. */
   take(piece: Buffer | null): boolean {
     if (this.#state === 'sent') this.#read(piece)
@@ -207,7 +213,12 @@ export class ShortExchange {
 function sendQueue(): void {
   const exchanges = queue
   queue = []
-  for (const exchange of exchanges) exchange.send()
+  visitAll(
+    'calls to services',
+    exchanges,
+    exchange => exchange.send(),
+    exchange => exchange.drop(),
+  )
 }
 
 function isOpen(connection: ExchangeConnection | undefined): connection is ExchangeConnection {

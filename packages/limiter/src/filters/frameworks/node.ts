@@ -107,6 +107,8 @@ function pipelineOf(socket: Socket): Set<() => void> {
   return ends
 }
 
-function isGone(request: NodeRequest, response: NodeResponse): boolean {
-  return 'stream' in response ? response.stream.destroyed : response.destroyed || request.socket.destroyed
+/** Whether nothing can be sent any more: Node throws if an interim answer is sent on a stream that is over. */
+export function isGone(request: NodeRequest, response: NodeResponse): boolean {
+  if ('stream' in response) return response.stream.destroyed || response.stream.closed
+  return response.destroyed || request.socket.destroyed
 }

@@ -1,4 +1,5 @@
 import { hostname } from 'node:os'
+import { reportFault } from '../../common/faults.ts'
 import { evaluate, scriptOf } from '../../stores/redis/script/evaluate-script.ts'
 import { addHistory } from '../../stores/redis/script/generated.ts'
 import type { SendCommand } from '../../stores/redis/send-command.ts'
@@ -63,7 +64,8 @@ export class FleetReporter {
   start(): void {
     const delayMs = this.#aheadMs === undefined ? this.#phaseMs : this.#untilNextMs()
     this.#timer = setTimeout(() => {
-      void this.flush().finally(() => {
+      const flushed = this.flush().catch(error => reportFault('statistics of the fleet', error))
+      void flushed.then(() => {
         if (this.#timer) this.start()
       })
     }, delayMs).unref()

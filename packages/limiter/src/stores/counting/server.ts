@@ -4,6 +4,7 @@ import { rm } from 'node:fs/promises'
 import { createServer, type Server, type Socket } from 'node:net'
 import { isDeepStrictEqual } from 'node:util'
 import type { Algorithm, Limit, Meter, WaitOptions } from '../../algorithms/algorithm.ts'
+import { attempt, type Repeated, repeat } from '../../common/background.ts'
 import { catchUpTable, type LevelCatchUp } from '../failover/catch-up.ts'
 import type { Membership } from '../membership/registry.ts'
 import { ShareBook } from '../membership/shares.ts'
@@ -66,7 +67,7 @@ export class CountingServer {
   readonly #era = randomUUID()
   readonly #shares = new ShareBook()
   readonly #reserved: ReservedCharges
-  #sweeping: NodeJS.Timeout | undefined
+  #sweeping: Repeated | undefined
   #resetAt = 0
 
   constructor(options: CountingServerOptions) {
@@ -81,11 +82,11 @@ export class CountingServer {
     await rm(path, { force: true })
     this.#server.listen(path)
     await once(this.#server, 'listening')
-    this.#sweeping = setInterval(() => this.#sweep(), SWEEP_EVERY_MS).unref()
+    this.#sweeping = repeat('counts for other processes', SWEEP_EVERY_MS, () => this.#sweep())
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#sweeping)
+    this.#sweeping?.stop()
     for (const socket of this.#clients.keys()) socket.destroy()
     this.#server.close()
     await once(this.#server, 'close')
@@ -291,11 +292,13 @@ export class CountingServer {
     const now = this.#options.now()
     this.#store.sweep(SWEEP_KEYS, now)
     for (const [name, { table }] of this.#counted) {
-      // a rule that is gone leaves nothing behind once its counts mean nothing
-      if (table.keys > 0 || !isIdle(table, now)) continue
-      table.family?.removeEmpty(other => other !== table)
-      this.#counted.delete(name)
-      this.#store.dropTable(name)
+      attempt('counts for other processes', () => {
+        // a rule that is gone leaves nothing behind once its counts mean nothing
+        if (table.keys > 0 || !isIdle(table, now)) return
+        table.family?.removeEmpty(other => other !== table)
+        this.#counted.delete(name)
+        this.#store.dropTable(name)
+      })
     }
   }
 }

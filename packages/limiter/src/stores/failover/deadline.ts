@@ -1,3 +1,5 @@
+import { attempt } from '../../common/background.ts'
+
 /** A call that waits for an answer. */
 export interface PendingAnswer {
   /** Set when the answer is there, in time or not. */
@@ -87,7 +89,7 @@ export class Deadline {
     const waiting = [...this.#overdue, ...this.#waiting]
     this.#overdue = []
     this.#waiting = []
-    for (const waiter of waiting) if (!waiter.isAnswered) waiter.giveUp()
+    for (const waiter of waiting) if (!waiter.isAnswered) attempt('late answers', () => waiter.giveUp())
   }
 
   #oldest(): PendingAnswer | undefined {
@@ -103,7 +105,7 @@ export class Deadline {
     this.#tick++
     const oldest = this.#oldest()
     if (oldest && this.#tick - this.#heardTick >= this.#silentTicks) {
-      this.#options.onSilent(oldest.askedAt)
+      attempt('late answers', () => this.#options.onSilent(oldest.askedAt))
       this.giveUpAll()
     }
     const waiting = this.#waiting
@@ -114,10 +116,13 @@ export class Deadline {
     for (const waiter of due) {
       if (waiter.isAnswered) continue
       this.#overdue.push(waiter)
-      waiter.late()
+      attempt('late answers', () => waiter.late())
     }
     const givenUp = this.#tick + this.#ticks - this.#silentTicks
-    while (this.#overdue.length > 0 && this.#overdue[0]!.dueTick <= givenUp) this.#overdue.shift()!.giveUp()
+    while (this.#overdue.length > 0 && this.#overdue[0]!.dueTick <= givenUp) {
+      const waiter = this.#overdue.shift()!
+      attempt('late answers', () => waiter.giveUp())
+    }
     this.#timer = undefined
     if (this.#waiting.length > 0 || this.#overdue.length > 0) this.#arm()
   }

@@ -1,4 +1,5 @@
 import type { Overrun, Part } from '../../algorithms/algorithm.ts'
+import { attempt } from '../../common/background.ts'
 import { warnOnce } from '../../common/warn-once.ts'
 import type { Arrival, Lease } from '../leases/lease.ts'
 import { LeaseBook } from '../leases/lease-book.ts'
@@ -683,8 +684,10 @@ export class FailoverStore {
       this.#settling = undefined
       if (!this.#health.isHealthy || this.#backlog.isEmpty) return
       const over = await this.#settle().catch(() => 0)
-      if (this.#health.isHealthy) this.#confirmReports()
-      this.#health.exceeded(over)
+      attempt('calls that the store missed', () => {
+        if (this.#health.isHealthy) this.#confirmReports()
+        this.#health.exceeded(over)
+      })
       if (!this.#backlog.isEmpty) this.#settleSoon()
     }, ms).unref()
   }

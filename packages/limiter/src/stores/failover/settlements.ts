@@ -1,4 +1,5 @@
 import type { Overrun } from '../../algorithms/algorithm.ts'
+import { reportFault } from '../../common/faults.ts'
 import type { SharedCharge } from '../shared-charge.ts'
 import type { FleetSettlement } from '../store.ts'
 
@@ -59,7 +60,7 @@ export class Settlements {
   #retryLater(): void {
     if (this.#retrying || this.#isClosed) return
     this.#retrying = setTimeout(async () => {
-      await this.#retry()
+      await this.#retry().catch(error => reportFault('settlements', error))
       this.#retrying = undefined
       if (this.#waiting.length > 0) this.#retryLater()
     }, RETRY_MS).unref()

@@ -1,3 +1,4 @@
+import { visitAll } from '../../common/background.ts'
 import type { SharedCharge } from '../shared-charge.ts'
 import type { FleetCounter, FleetRefund } from '../store.ts'
 import { Demand } from './demand.ts'
@@ -327,13 +328,14 @@ export class LeaseBook {
   #tick(): void {
     const now = this.#options.now()
     const mayAsk = this.#options.mayAsk()
-    for (const lease of this.#all()) {
+    const look = (lease: Lease): void => {
       lease.hurry()
       if (!mayAsk) lease.arrived()
       const due = lease.due(now)
       if (due === 'forget') this.#drop(lease)
       else if (due !== undefined && mayAsk) void this.#ask(lease, now, due === 'end')
     }
+    visitAll('leases', this.#all(), look, lease => this.#drop(lease))
     if (this.#size > 0) this.#tickSoon()
   }
 

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { reportFault } from '../../common/faults.ts'
 import { within } from '../failover/deadline.ts'
 import type { Fleet } from './fleet.ts'
 
@@ -98,7 +99,7 @@ export class Heartbeat<Trouble extends Failure = Failure> {
   #beatLater(): void {
     if (this.#isOver) return
     this.#timer = setTimeout(async () => {
-      await this.beat()
+      await this.beat().catch(error => reportFault('heartbeats', error))
       this.#beatLater()
     }, this.#fleet.beatMs).unref()
   }

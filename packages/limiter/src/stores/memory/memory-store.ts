@@ -1,4 +1,5 @@
 import type { Meter, Overrun, PassResult } from '../../algorithms/algorithm.ts'
+import { attempt, type Repeated, repeat } from '../../common/background.ts'
 import { blankCharge, type Charge } from '../charge.ts'
 import { OVERFLOW_SLOT, Table } from './table.ts'
 
@@ -161,16 +162,14 @@ export class MemoryStore {
    * first request.
    */
   sweepEvery(everyMs: number, count: number, now: () => number): () => void {
-    let timer: NodeJS.Timeout | undefined
+    let sweeping: Repeated | undefined
     this.#beginSweeping = () => {
       this.#beginSweeping = undefined
-      timer = setInterval(() => this.sweep(count, now()), everyMs)
-      // a timer of the web platform is a number
-      timer.unref?.()
+      sweeping = repeat('counts in memory', everyMs, () => this.sweep(count, now()))
     }
     return () => {
       this.#beginSweeping = undefined
-      clearInterval(timer)
+      sweeping?.stop()
     }
   }
 
@@ -185,7 +184,10 @@ export class MemoryStore {
       }
       // a large table must not have to wait its turn among many small ones
       const share = Math.min(left, table.keys, Math.max(SWEEP_WHEN_FULL, table.keys >> 4))
-      this.#keys -= table.sweep(share, now - LINGER_US)
+      // its counts stay: to drop them would free its callers of their limits
+      attempt('counts in memory', () => {
+        this.#keys -= table.sweep(share, now - LINGER_US)
+      })
       left -= share
     }
   }

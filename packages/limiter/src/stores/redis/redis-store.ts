@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto'
 import type { LuaAlgorithm } from '../../algorithms/algorithm.ts'
+import { type Repeated, repeat } from '../../common/background.ts'
 import { DianaError } from '../../errors.ts'
 import { CountsLost } from '../failover/store-error.ts'
 import type { LeaseAnswer, LeaseRequest } from '../leases/lease-request.ts'
@@ -91,7 +92,7 @@ export class RedisStore implements SharedStore {
   readonly #clockSteps = new ClockSteps()
   #watcher: StoreWatcher | undefined
   readonly #leases = new HeldSlots()
-  readonly #renewing: NodeJS.Timeout
+  readonly #renewing: Repeated
   #correcting: NodeJS.Timeout | undefined
   readonly #flushSoon = (): void => this.#flush()
   #pending: Pending[] = []
@@ -115,7 +116,7 @@ export class RedisStore implements SharedStore {
     this.#now = options.now
     this.#callersPerHash = options.callersPerHash
     this.#forgetsVersions = options.forgetsVersions
-    this.#renewing = setInterval(() => this.renew(), LEASE_MS / 3).unref()
+    this.#renewing = repeat('slots held in Redis', LEASE_MS / 3, () => this.renew())
   }
 
   createCounter(rule: RedisCounterRule): RedisCounter {
@@ -285,7 +286,7 @@ export class RedisStore implements SharedStore {
   /** Answers pending requests, and renews no more leases: the slots of this process are released soon. */
   close(): void {
     this.#closed = true
-    clearInterval(this.#renewing)
+    this.#renewing.stop()
     clearTimeout(this.#correcting)
   }
 

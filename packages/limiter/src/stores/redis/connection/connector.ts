@@ -1,6 +1,7 @@
 import dns from 'node:dns/promises'
 import { connect, isIP, Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
+import { type Repeated, repeat } from '../../../common/background.ts'
 
 /** The options of an ioredis client with the address of its server. */
 interface Endpoint {
@@ -62,7 +63,8 @@ class Race {
   readonly #endpoint: Endpoint
   readonly #sockets = new Set<Socket>()
   readonly #failed = new Set<string>()
-  readonly #timers: NodeJS.Timeout[] = []
+  #timer: NodeJS.Timeout | undefined
+  #repeated: Repeated | undefined
   #addresses: readonly string[] = []
   #attempts = 0
   #isOver = false
@@ -80,7 +82,7 @@ class Race {
       this.#resolve = resolve
       this.#reject = reject
       // a process that was stalled reads first what has arrived meanwhile
-      this.#timers.push(setTimeout(() => setImmediate(() => this.#giveUp()), CONNECT_MS))
+      this.#timer = setTimeout(() => setImmediate(() => this.#giveUp()), CONNECT_MS)
       this.#findAddresses().then(
         addresses => this.#begin(addresses),
         error => this.end(error),
@@ -109,7 +111,7 @@ class Race {
     if (this.#isOver) return
     this.#addresses = addresses
     this.#attempt()
-    this.#timers.push(setInterval(() => this.#attempt(), ATTEMPT_MS))
+    this.#repeated = repeat('connections to Redis', ATTEMPT_MS, () => this.#attempt())
   }
 
   #attempt(): void {
@@ -146,7 +148,8 @@ class Race {
 
   #finish(): void {
     this.#isOver = true
-    for (const timer of this.#timers) clearTimeout(timer)
+    clearTimeout(this.#timer)
+    this.#repeated?.stop()
     for (const socket of this.#sockets) socket.destroy()
   }
 }

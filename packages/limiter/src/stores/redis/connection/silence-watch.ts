@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { repeat } from '../../../common/background.ts'
 
 const TICK_MS = 100
 /** Ticks, not time: while this process is busy, answers may have arrived that it has not read yet. */
@@ -12,7 +13,7 @@ export function endWhenSilent(socket: Socket, onSilent: () => void): void {
   // from the beginning of the connection, for the first commands are under way already
   let [bytesRead, answered] = [0, 0]
   let ticks = 0
-  const timer = setInterval(() => {
+  const watch = repeat('silent connections to Redis', TICK_MS, () => {
     if (socket.bytesRead !== bytesRead) {
       bytesRead = socket.bytesRead
       answered = socket.bytesWritten
@@ -21,6 +22,6 @@ export function endWhenSilent(socket: Socket, onSilent: () => void): void {
       onSilent()
       socket.destroy(new Error(`no answer for ${TICK_MS * MOST_TICKS} ms`))
     }
-  }, TICK_MS).unref()
-  socket.once('close', () => clearInterval(timer))
+  })
+  socket.once('close', () => watch.stop())
 }
