@@ -53,10 +53,17 @@ let http2: string
 const waiting = new Set<string>()
 const whenWaiting = (key: string) => until(async () => waiting.has(key))
 
+/** How many calls of each key a service has refused. */
+const guessed = new Map<string, number>()
+
 /** Answers as the header `x-do` says. */
 const services: Record<string, (response: ServerResponse) => void> = {
   succeed: response => response.end('{}'),
-  refuse: response => response.writeHead(401).end(),
+  refuse: response => {
+    const key = String(response.req.headers['x-key'])
+    guessed.set(key, (guessed.get(key) ?? 0) + 1)
+    response.writeHead(401).end()
+  },
   report: response => response.end('{"usage":{"total":7}}'),
   wait: ({ req }) => void waiting.add(String(req.headers['x-key'])),
   'break before the head': ({ socket }) => socket!.destroy(),
@@ -547,6 +554,42 @@ describe.each(chains)('%s', (_chain, options) => {
 async function until(isTrue: () => Promise<boolean>): Promise<void> {
   for (const started = performance.now(); !(await isTrue()) && performance.now() - started < 5000; ) await pause(5)
 }
+
+test('no call that the gateway answers itself lets a caller guess on', async () => {
+  const by = 'header:x-key'
+  const login = { id: 'login', by, limit: '10/15m', countWhen: 'failed', resetWhen: 'success' }
+  const gateway = await rig.guard({
+    rules: [login],
+    gateway: {
+      routes: [
+        { path: '/http1', to: http1, limits: { body: '1KiB' } },
+        { path: '/nowhere', to: rig.nowhere() },
+        { path: '/answer', answer: { body: 'ok' } },
+      ],
+    },
+  })
+  const tricks: [string, Play][] = [
+    ['a path without a route', overHttp1('/none', grpcCall)],
+    ['a body that is announced too large', overHttp1('/http1', grpcCall, { body: 'x'.repeat(2000) })],
+    ['a service that cannot be reached', overHttp1('/nowhere', grpcCall)],
+    ['an answer of a route', overHttp1('/answer', grpcCall)],
+    ['TRACE', overHttp1('/http1', grpcCall, { method: 'TRACE' })],
+    ['OPTIONS', overHttp1('*', {}, { method: 'OPTIONS' })],
+    ['OPTIONS of the service', overHttp1('/http1', { 'x-do': 'succeed' }, { method: 'OPTIONS' })],
+    ['a path without a route, over HTTP/2', overHttp2('/none', grpcCall)],
+  ]
+  const guesses = await Promise.all(
+    tricks.map(async ([title, trick]) => {
+      const key = `guesses: ${title}`
+      for (let i = 0; i < 15; i++) {
+        await trick({ gateway, key })
+        await overHttp1('/http1', { 'x-do': 'refuse' })({ gateway, key })
+      }
+      return [title, guessed.get(key) ?? 0] as const
+    }),
+  )
+  for (const [title, count] of guesses) expect(`${title}: ${count <= 10 ? 'bounded' : count}`).toBe(`${title}: bounded`)
+})
 
 /** What each rule has counted for a key. */
 async function charged(limiter: Limiter, key: string): Promise<number[]> {
