@@ -231,7 +231,8 @@ export class Limiter {
     const { decider, waitQueue } = this.#engine
     const now = this.#engine.now()
     if (cost === 0) return decider.look(call, 0, now, options)
-    waitQueue.passDue(now)
+    // calls whose moment has come pass before this one, although their timer is late
+    if (waitQueue.scheduled.dueAt <= now) waitQueue.scheduled.passDue(now)
     // a request that several filters decide is offered once
     if (options?.after === undefined && this.#engine.guard?.refuses(call, now)) {
       return decider.shed(call, now, Number.POSITIVE_INFINITY)

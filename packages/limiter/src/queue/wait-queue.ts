@@ -33,23 +33,19 @@ interface WaitingCall {
 /** Calls that wait: for the moment at which they pass, or for a concurrency slot that another call must release. */
 export class WaitQueue {
   readonly #options: WaitQueueOptions
-  readonly #scheduled: ScheduledCalls
+  /** Calls that wait for their moment. */
+  readonly scheduled: ScheduledCalls
   /** Calls that wait for a slot. */
   readonly slots: SlotQueue
 
   constructor(options: WaitQueueOptions) {
     this.#options = options
     this.slots = new SlotQueue(options.timers)
-    this.#scheduled = new ScheduledCalls({
+    this.scheduled = new ScheduledCalls({
       ...{ now: options.now, timers: options.timers },
       onFreed: receipts => this.slots.freed(receipts),
       onOverdue: () => warnOnce('DIANA_WAIT_OVERDUE'),
     })
-  }
-
-  /** Lets calls pass whose moment has come although their timer has not fired, so that a call of `now` does not overtake them. */
-  passDue(now: number): void {
-    if (this.#scheduled.dueAt <= now) this.#scheduled.passDue(now)
   }
 
   /** The first rule of a call for whose slots other calls wait already. */
@@ -66,7 +62,7 @@ export class WaitQueue {
     since: number,
     options?: CheckOptions,
   ): Verdict | Promise<Verdict> {
-    if (pending.waitMs > 0 || (pending.allowed && this.#scheduled.isBehind(pending))) {
+    if (pending.waitMs > 0 || (pending.allowed && this.scheduled.isBehind(pending))) {
       const rank = this.#options.decider().rankOf(call)
       return this.#schedule(pending, { call, cost, since, rank, signal: signalOf(options) }, options)
     }
@@ -86,7 +82,7 @@ export class WaitQueue {
     }
     const signal = signalOf(options)
     const attempt = () => {
-      this.passDue(now())
+      if (this.scheduled.dueAt <= now()) this.scheduled.passDue(now())
       return decider().take(call, cost, now(), options)
     }
     const polls = decider()
@@ -119,7 +115,7 @@ export class WaitQueue {
         ? seen.then(one => one.refusedBy(rule, 'queue-full'))
         : seen.refusedBy(rule, 'queue-full')
     }
-    return this.#scheduled.hold(pending, since, { signal, rank, refuse })
+    return this.scheduled.hold(pending, since, { signal, rank, refuse })
   }
 
   /** Slots have been released. */
