@@ -26,9 +26,8 @@ beforeEach(() => {
   bin = join(clone, 'bin')
   cpSync(scripts, join(clone, 'scripts'), { recursive: true })
   writeFile('package-lock.json', '{"packages":{"node_modules/zod":{"version":"4.0.0"}}}')
-  for (const lock of ['package-lock.json', 'node_modules/.package-lock.json']) {
-    writeFile(`test/runtimes/${lock}`, '{"packages":{"node_modules/deno":{"version":"2.0.0"}}}')
-  }
+  writeFile('test/runtimes/package.json', '{"devDependencies":{"deno":"2.0.0"}}')
+  writeFile('test/runtimes/node_modules/.package-lock.json', '{"packages":{"node_modules/deno":{"version":"2.0.0"}}}')
 })
 
 afterEach(() => {
