@@ -10,8 +10,9 @@ import { SessionProbes } from '../packages/gateway/src/http2/session-probes.ts'
 import { healthService } from '../packages/gateway/src/serve/grpc/health-service.ts'
 import { Clients } from '../packages/gateway/src/upstreams/clients.ts'
 import { Slots } from '../packages/gateway/src/upstreams/slots.ts'
+import { fixedWindow } from '../packages/limiter/src/algorithms/fixed-window.ts'
 import { Deadline } from '../packages/limiter/src/stores/failover/deadline.ts'
-import { MemoryStore } from '../packages/limiter/src/stores/memory/memory-store.ts'
+import { localCharge, MemoryStore } from '../packages/limiter/src/stores/memory/memory-store.ts'
 import { endWhenSilent } from '../packages/limiter/src/stores/redis/connection/silence-watch.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -94,7 +95,7 @@ const loops: readonly Loop[] = [
       const [first, last] = [counter(), counter()]
       const transfers = new Transfers()
       for (const check of [first.visit, fail, last.visit]) transfers.add({ check })
-      // one that cannot even tell whether it is over
+      // one whose isOver throws
       transfers.add({
         check: () => {},
         get isOver() {
@@ -210,6 +211,9 @@ const loops: readonly Loop[] = [
         if (swept.count === 1) fail()
       })
       store.sweepEvery(1000, 10, () => 0)
+      // sweeps begin with the first key
+      const meter = fixedWindow.meter({ count: 1, periodMs: 1000 }, {})
+      store.take([{ ...localCharge(store.createTable('a', [meter])), key: 'ann', cost: 1 }], 1, 1e15)
       return [() => swept.count - 1]
     },
   },

@@ -146,7 +146,7 @@ test.each(Object.entries(starts))(
     expect(served).toBeGreaterThan(30)
     const split = [...keysOf].filter(([, keys]) => keys.size > 1).map(([identity, keys]) => [identity, ...keys])
     expect(split).toEqual([])
-    // the other side: callers whom the application distinguishes are not one, but for blanks, the case of a scheme, and second lines,
+    // the other side: callers that the application distinguishes are not one, but for blanks, the case of a scheme, and second lines,
     // of which Node drops those of some headers that `Headers` joins
     const joined = [...keysOf].filter(([identity, keys]) => {
       const [of, seen] = JSON.parse(identity) as [string, string]

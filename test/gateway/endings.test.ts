@@ -263,8 +263,8 @@ const post = (path: string, how: string) => `POST ${path} HTTP/1.1\r\nX-Do: ${ho
 const websocket = {
   ...{ connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13', 'sec-websocket-key': 'x' },
 }
-const noBody = { method: 'GET' }
-const upgrade = (how: string) => overHttp1('/http1', { ...websocket, 'x-do': how }, noBody)
+const withoutBody = { method: 'GET' }
+const upgrade = (how: string) => overHttp1('/http1', { ...websocket, 'x-do': how }, withoutBody)
 
 const calls: [title: string, play: Play, ending: Ending][] = [
   ['HTTP/1, answered 200', overHttp1('/http1', { 'x-do': 'succeed' }), 'the service succeeded'],

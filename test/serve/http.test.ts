@@ -99,7 +99,7 @@ describe('questions of proxies over HTTP', () => {
     await once(socket, 'close')
     return {
       status: Number(/^HTTP\/1.1 (\d+)/.exec(text)?.[1]),
-      told: Number(/^diana-status: (\d+)/im.exec(text)?.[1]),
+      meant: Number(/^diana-status: (\d+)/im.exec(text)?.[1]),
       text,
     }
   }
@@ -113,8 +113,8 @@ describe('questions of proxies over HTTP', () => {
         expect([
           [403, 431],
           [431, Number.NaN],
-        ]).toContainEqual([answer.status, answer.told])
-      else expect([lines[0]!.slice(0, 30), answer.status, answer.told]).toEqual([lines[0]!.slice(0, 30), ...expected])
+        ]).toContainEqual([answer.status, answer.meant])
+      else expect([lines[0]!.slice(0, 30), answer.status, answer.meant]).toEqual([lines[0]!.slice(0, 30), ...expected])
     }
     expect((await askRaw(path, ['Host: a'], `BREW ${path} HTTP/1.1`)).status).toBe(path === '/check/nginx' ? 403 : 400)
     // as many headers as the proxies let through, odd bytes, and no Host at all are fine

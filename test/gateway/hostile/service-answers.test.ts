@@ -84,13 +84,14 @@ describe('what a service may answer', () => {
       expect(answer.endsWith('some')).toBe(method === 'GET')
     })
 
-    test('chunks that are broken from the start break the answer off or are answered with 502', async () => {
+    test('chunks that are broken from the start break the answer off', async () => {
       const odd = await rig.serveRaw(socket => {
         socket.once('data', () => socket.end('HTTP/1.1 200 Fine\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n'))
       })
       const guarded = await rig.guard({ gateway: { routes: [{ to: odd }] } }, options as object)
       const answer = await sendRaw(guarded.port, call('/odd', ['Connection: close']))
-      expect(answer).toMatch(options === hooked ? /^HTTP\/1.1 502 Bad Gateway/ : /^HTTP\/1.1 200 Fine/)
+      // the head of an answer is sent at once, with and without filters
+      expect(answer).toMatch(/^HTTP\/1.1 200 Fine/)
       expect(answer).not.toMatch(/\r\n0\r\n\r\n$/)
     })
 

@@ -36,7 +36,7 @@ describe.each(kinds)('the queue of %s', (_, rule, isShared) => {
     await world.close()
   })
 
-  it('a caller who has filled a queue leaves places to others, the newest first, and is told when to come again', async () => {
+  it('a caller who has filled a queue leaves places to others, the newest first, and learns when to come again', async () => {
     const world = new QueueWorld([rule], { isShared })
     const flood = await callMany(world, 'a', 1 + SIZE)
     const others = [...(await callMany(world, 'b', 2)), ...(await callMany(world, 'c', 2))]

@@ -235,7 +235,7 @@ describe.each(stores)('calls that leave a queue for a count of %s', (_, isShared
   })
 })
 
-/** Walks on which a call once hung for ever or passed out of order: moments, what happens, and by how much timers are late then. */
+/** Walks on which a call once hung or passed out of order: moments, what happens, and by how much timers are late then. */
 type Row = readonly [gapMs: number, what: 'call' | 'leave', cost: number, lateMs?: number, turnMs?: number]
 const rows: readonly (readonly [name: string, algorithm: string, rows: readonly Row[]])[] = [
   [

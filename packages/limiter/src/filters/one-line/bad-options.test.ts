@@ -385,15 +385,15 @@ describe('the check at the call and the check of the limiter', () => {
       ...mapsIn(rules!.items!),
       ...{ jwt: jwt!, store: store!, identify: identify!, trustProxy: trustProxy! },
     }
-    const told = (given: object): string => thrownBy(one => sortOptions(one as never, []), given) ?? 'nothing'
+    const messageOf = (given: object): string => thrownBy(one => sortOptions(one as never, []), given) ?? 'nothing'
     const names: string[] = []
     for (const [name, option] of Object.entries(all)) {
       // a rule that is off is left out in code
-      if (name !== 'enabled') expect(told({ limit, [name]: Symbol('wrong') })).not.toContain('unknown option')
+      if (name !== 'enabled') expect(messageOf({ limit, [name]: Symbol('wrong') })).not.toContain('unknown option')
       for (const inner of Object.keys(mapsIn(option))) {
         names.push(`${name}.${inner}`)
         const store = name === 'store' && inner !== 'redis' ? { redis: 'redis://a' } : {}
-        const message = told({ limit, whenFull: 'wait', [name]: { ...store, [inner]: null } })
+        const message = messageOf({ limit, whenFull: 'wait', [name]: { ...store, [inner]: null } })
         expect([name, inner, message]).toEqual([name, inner, expect.not.stringContaining('is not a known option')])
       }
     }

@@ -8,7 +8,7 @@ interface Due {
 
 /**
  * Timers in virtual time, each of them late by what `latenessMs` says when it is set, so that a later one may fire before an earlier
- * one; a timer that is late for ever is lost.
+ * one; a timer with an infinite delay is lost.
  */
 export class LateTimers implements Timers {
   /** Microseconds. */

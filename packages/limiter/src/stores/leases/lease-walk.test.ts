@@ -118,7 +118,7 @@ function falseRefusals(outcomes: readonly Outcome[], rule: SimulatedRule): Outco
   })
 }
 
-/** Calls that passed earlier than a call was told that was refused before they began. */
+/** Calls that passed before the Retry-After of a call that was refused before they began. */
 function early(outcomes: readonly Outcome[], isTold: (refusal: Outcome) => boolean): Outcome[] {
   const refusals = new Map<number, number>()
   for (const one of outcomes) {
@@ -157,7 +157,7 @@ const walkOf = (processes: number, costs: readonly number[], refunds: boolean): 
 
 describe('bursts and steady calls of processes that lease permits', () => {
   it(
-    'of one process are refused only if nothing is left, for as long as they were told, and never exceed the limit',
+    'of one process are refused only if nothing is left, for as long as Retry-After says, and never exceed the limit',
     async () => {
       await fc.assert(
         fc.asyncProperty(walkOf(1, [1, 1, 1, 2, 7], false), async walk => {

@@ -110,7 +110,7 @@ describe('reservations of permits', () => {
     expect(take(store, counter)).toMatchObject({ allowed: true, left: 999 })
   })
 
-  it('a call that does not fit beside what is held is told when that may be back, or has to be free by itself', () => {
+  it('a call that does not fit beside what is held has to wait until that may be back, or is free by itself', () => {
     const store = new LeasingStore()
     const counter = counterOf(store, 'sliding-window', 1000)
     store.lease('a', { counter, key: 'k', sequence: 1, used: [], kept: 0, needed: 0, wanted: 100 })

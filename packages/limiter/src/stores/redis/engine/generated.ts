@@ -907,8 +907,8 @@ export const run: string = `
 --                to reserve: an id, and for each charge 2 * rule (+ 1 if the call may wait), the cost and for how long; to settle: see
 --                  settle in decide.lua
 --                to report and reserve permits: see lease in decide.lua; holders: how many of the last keys are those of holders
---                to catch up: 2 * rule, and for each level what is known to be used, what is missing, the period, and at how many moments to
---                  come how much of both still counts
+--                to catch up: 2 * rule, and for each level what is known to be used, what is missing, the period, and at how many moments
+--                  to come how much of both still counts
 --              same: a partition has a caller more than once
 --              createdAt: when each partition was created, as the process knows it, or 0; wantsCreationTimes: the reply lists them
 --              layouts (left out: none is spread): for each partition false, or { code, seed, shards: for each level where in keys
