@@ -23,7 +23,9 @@ export function luaModules() {
 function moduleOf(folder, { head, declare }) {
   const files = readdirSync(folder).filter(file => file.endsWith('.lua'))
   const declarations = files.sort().map(file => {
-    const text = readFileSync(join(folder, file), 'utf8').replace(/[`\\$]/g, character => `\\${character}`)
+    // lines of comments are for readers of the .lua files: they are neither bundled nor sent to Redis
+    const code = readFileSync(join(folder, file), 'utf8').replace(/^ *--.*\n/gm, '')
+    const text = code.replace(/[`\\$]/g, character => `\\${character}`)
     return declare(file.slice(0, -'.lua'.length), `\`\n${text}\``)
   })
   const note = '// Generated from the .lua files beside it by npm run lua: do not edit.'

@@ -3,7 +3,6 @@
 import type { LuaAlgorithm } from '../algorithm.ts'
 
 export const blockLua: LuaAlgorithm = { name: 'block', lua: `
--- The moves of block.ts. Blocks grow if there is a firstMs.
 local UNTIL, STEPS, ONCE = 1, 2, 2 ^ 40
 local moves = {}
 
@@ -71,7 +70,6 @@ return moves
 ` }
 
 export const bucketLua: LuaAlgorithm = { name: 'bucket', lua: `
--- The moves of bucket.ts and low-points.ts.
 local LEVEL, MOMENT, LOWS, LAST, SLOTS, FLAT, LONGEST_US = 1, 2, 3, 9, 10, 0.75, 86400000000
 local moves = {}
 
@@ -299,13 +297,10 @@ return moves
 ` }
 
 export const calendarWindowLua: LuaAlgorithm = { name: 'calendar-window', lua: `
--- The moves of calendar-window.ts. b1 to b4 are the beginnings of four periods, as the process knows them.
 local START, COUNT, STOP, SHUT = 1, 2, 3, 2 ^ 40
 local LATE_US, MOST_DEBT = 4 * 3600000000, 100
 local moves = {}
 
--- The period of a moment. Beyond those that the process has sent, which are around the clock of Redis as the process knows it, periods
--- are taken to be as long as the next one that is known.
 local function periodAt(meter, moment)
   local b1, b2, b3, b4 = meter.b1, meter.b2, meter.b3, meter.b4
   if moment >= b2 then
@@ -321,8 +316,6 @@ local function periodAt(meter, moment)
   return start, start + us
 end
 
--- What is used in the window of a key, and the window; huge if no call passes before it ends. A window that was reached by a clock
--- that was wrong, and set back since, may be years away: what is used in it is used in the period that is now.
 local function open(meter, state, now)
   local count, stop = state[COUNT], state[STOP]
   if count > 0 and now < stop and stop - now <= meter.longestUs then
@@ -395,7 +388,6 @@ function moves.endsAt(meter, state, now)
   return stop
 end
 
--- A process with other time zone data may see the end of the period later.
 function moves.idleAt(_, state)
   return state[COUNT] == 0 and 0 or state[STOP] + LATE_US
 end
@@ -404,19 +396,14 @@ function moves.fullAt(_, state)
   return state[COUNT] == 0 and 0 or state[STOP]
 end
 
--- Its moments are those of a calendar: they stay when the clock is set back.
 moves.isCalendar = true
 
 return moves
 ` }
 
 export const concurrencyLua: LuaAlgorithm = { name: 'concurrency', lua: `
--- The moves of concurrency.ts. In Redis a slot belongs to a holder, a process, for as long as the process renews its lease: the
--- state is holder, slots, end of the lease; and so on. The slots of a process that died are released when its lease has ended.
--- A renewal has how many slots the process holds, at least and at most, since answers may be pending or lost.
 local moves = {}
 
--- Drops the leases that have ended, and returns where the holder's own is and how many slots are taken.
 local function dropEnded(meter, state, now)
   local kept, own, taken = 0, nil, 0
   for at = 1, state.n, 3 do
@@ -488,7 +475,6 @@ return moves
 ` }
 
 export const fixedWindowLua: LuaAlgorithm = { name: 'fixed-window', lua: `
--- The moves of fixed-window.ts.
 local START, COUNT, FULL, MOST_DEBT = 1, 2, 2 ^ 40, 100
 local moves = {}
 
@@ -607,7 +593,6 @@ return moves
 ` }
 
 export const slidingLogLua: LuaAlgorithm = { name: 'sliding-log', lua: `
--- The moves of sliding-log.ts.
 local NEXT, RING, LARGEST, DROPPED = 1, 2, 1000, 1024
 local moves = {}
 
@@ -729,7 +714,6 @@ return moves
 ` }
 
 export const slidingWindowLua: LuaAlgorithm = { name: 'sliding-window', lua: `
--- The moves of sliding-window.ts and packing.ts, number for number.
 local HELD, CLOSED, LAST, CALLS, LEAD, SEGMENTS, MOST_DEBT = 1, 2, 3, 4, 5, 6, 100
 local moves = {}
 
@@ -918,7 +902,6 @@ function moves.remaining(meter, state, now)
   for segment = SEGMENTS, endOf(state) - 1 do
     local packed = state[segment]
     local calls, untilLast = callsOf(meter, packed), lastOf(meter, packed, state[LAST]) + meter.periodUs - now
-    -- none of them can have left, and then none of the later ones
     if untilLast > calls * meter.gapUs then return max(0, free) end
     local left = leftOf(meter, untilLast, calls, leadOf(meter, packed))
     free = free + left
@@ -954,7 +937,6 @@ function moves.inherit(meter, old, oldScale, now)
 end
 
 function moves.shift(meter, state, us)
-  -- closed segments are dated by the newest one, in ticks
   local ticks = floor(us / meter.tickUs) * meter.tickUs
   state[LAST] = state[LAST] - ticks
   for segment = SEGMENTS, endOf(state) - 1 do
@@ -975,7 +957,6 @@ return moves
 ` }
 
 export const smoothLua: LuaAlgorithm = { name: 'smooth', lua: `
--- The moves of smooth.ts.
 local MOMENT, OWED, SPENT, DUST, LONGEST_DEBT_US = 1, 2, 3, 1e-9, 3e15
 local moves = {}
 

@@ -1,18 +1,12 @@
 // Generated from the .lua files beside it by npm run lua: do not edit.
 
 export const decide: string = `
--- Decisions and amendments of single calls.
 
--- Calls that hold a slot may last for so long, and still release no slot of others after a reset.
 local HELD_US = 600000000
--- A reset is remembered for so long at least.
 local RESET_US = 60000000
 
--- The charges of the calls of a row, each with what is known of it while one of the calls is decided.
 local charges = {}
 
--- Reads the charges of the calls of a row, which has for each 2 * rule (+ 1 if the call may wait) and the cost; and, if they are
--- reserved, the id before all of them, and for each for how long.
 local function readCharges(rules, row)
   local isReserving = row[1] == RESERVE
   local first, width = isReserving and 4 or 3, isReserving and 3 or 2
@@ -28,8 +22,6 @@ local function readCharges(rules, row)
   return size
 end
 
--- Counts a call in the levels of the other versions of its rule if it is admitted; returns from when on none of them matters, and
--- whether one has changed.
 local function recordInOthers(rule, place, cost, wait, counts, isCounting)
   local idleAt, isChanged, states = 0, counts, rule.partition.states
   for l, level in ipairs(rule.all) do
@@ -46,10 +38,7 @@ local function recordInOthers(rule, place, cost, wait, counts, isCounting)
   return idleAt, isChanged
 end
 
--- Decides each of the calls of a row by all its charges at once: all are counted, or none. Adds to the reply what each level says:
--- the delay, negative and less 1, if the call cannot pass at once; what remains; and when all is back.
 local function decide(rules, row, isCounting)
-  -- names of its own, since a local name costs fewer steps than one of the engine
   local size, asked, moment, answer, last = readCharges(rules, row), charges, now, reply, n
   for _ = 1, row[2] do
     local allowed = isCounting
@@ -120,7 +109,6 @@ local function decide(rules, row, isCounting)
   return last
 end
 
--- How a window that begins with a call goes on: it ends when it was to end.
 local function continueWindow(level, moves, state, windowUs, taken, endsAt)
   local used = (level.most or moves.remaining(level, blank(level.slots), now)) - moves.remaining(level, state, now)
   if used > 0 then endsAt = min(endsAt, moves.idleAt(level, state)) end
@@ -128,9 +116,6 @@ local function continueWindow(level, moves, state, windowUs, taken, endsAt)
   moves.take(level, state, endsAt - windowUs, used + taken, 0)
 end
 
--- Counts calls among those of a window, each as of the moment at which it was made, or a little later: of those that are known, as many
--- as are more than the window counts, at each moment to come. The row has from \`at\` on the period, how many moments follow, and
--- for each when it is, what is known and what is missing.
 local function insertCalls(level, moves, state, row, at, most)
   local windowUs, due, inserted, leavesAfterUs = row[at], {}, 0, row[at]
   for i = row[at + 1], 0, -1 do
@@ -148,8 +133,6 @@ local function insertCalls(level, moves, state, row, at, most)
   for i = #due, 1, -1 do moves.insert(level, state, now, due[i][2], due[i][1]) end
 end
 
--- Counts what was missed of a caller, as far as it fits, and replies with what does not. The row has for each level what is known
--- to be used, what is missing, and when calls leave a window: see insertCalls.
 local function catchUp(rule, row)
   local place, missed, states, at = nextCaller(rule, rule.partition), 0, rule.partition.states, 4
   local endings = rule.partition.endings and rule.partition.endings[place]
@@ -173,14 +156,12 @@ local function catchUp(rule, row)
     n = n + 1
     reply[n] = due - taken
   end
-  -- other versions get what is known to be used from their own processes
   for l, level in ipairs(missed > 0 and rule.all or {}) do
     if not isOwn(rule, l) then record(rule, level, rule.allMoves[l], states[l][place], missed, 0) end
   end
   changeAmended(rule, place)
 end
 
--- Whether the caller was reset after a charge.
 local function isForgotten(partition, field, chargedAt)
   if chargedAt > partition.resetAt then return false end
   local hashes, mark = shardsWith(partition, field), '!' .. field
@@ -194,8 +175,6 @@ local function isForgotten(partition, field, chargedAt)
   return resetAt and chargedAt <= resetAt or false
 end
 
--- Forgets a caller, and remembers when, as long as charges before that could be refunded: also if nothing of the
--- caller is stored, since a call that was admitted for a later moment can be refunded until then.
 local function reset(rule)
   local partition, place, idleAt = rule.partition, nextCaller(rule, rule.partition), now + RESET_US
   if partition.about == '' and not next(partition.idleAts) then return end
@@ -211,7 +190,6 @@ local function reset(rule)
   partition.resetAt, partition.isChanged, partition.last = now, true, max(partition.last, idleAt)
 end
 
--- Refunds a charge, or renews leases: the row has an amount, a moment and how long before that it was charged.
 local function amend(rule, row, move)
   local partition, amount, moment, wait = rule.partition, row[4], row[5], row[6]
   local place = nextCaller(rule, partition)
@@ -224,9 +202,6 @@ local function amend(rule, row, move)
   changeAmended(rule, place)
 end
 
--- Settles a reservation, once. The row has its id, what was reserved, the moment that it was counted at and the wait before that, what
--- was used, when it ends, and whether more than was reserved is counted beyond the limit. One that has ended was refunded: all that
--- was used is counted. An id of 0 is that of no reservation.
 local function settle(rule, row)
   local partition, id, amount, moment, wait, actual, endsAt = rule.partition, row[4], row[5], row[6], row[7], row[8], row[9]
   local place = nextCaller(rule, partition)
@@ -246,10 +221,6 @@ local function settle(rule, row)
   changeAmended(rule, place)
 end
 
--- Reports permits that a holder has used, and reserves others. The row has which of the last keys is that of the holder, the number
--- of the request, how many permits it keeps, needs and wants, and then of those used how many and how long ago. Replies with what is left
--- of each level, when all is back and when one is free; and how many permits are held, for how long, when to ask again, the moment of
--- the newest call that was counted before, and how many reservations could not be read.
 local function lease(rule, row)
   local partition = rule.partition
   local place, name = nextCaller(rule, partition), keys[#keys - request.holders + row[4]]
@@ -281,7 +252,6 @@ end
 `
 
 export const moves: string = `
--- The numbers that the states of a level are measured by, the period first; and how many numbers a state has.
 local function scaleIn(shape)
   local scale = {}
   for number in shape:gmatch('%S+') do scale[#scale + 1] = tonumber(number) end
@@ -296,10 +266,8 @@ local function algorithmOf(level)
   return string.match(level.shape, '=(.*)\$')
 end
 
--- The functions of each algorithm, made when a rule first needs them.
 local made = {}
 
--- Levels of an algorithm that only other processes have stay unchanged.
 local function unknownAlgorithm()
   local none = function() end
   return {
@@ -326,21 +294,6 @@ end
 `
 
 export const partitions: string = `
--- A partition: the callers of a rule, or on a Cluster some of them. They live in one hash, so that a batch reads and writes them
--- with one command each. A hash cannot expire single callers, so there are two of them, the current and the previous:
---
---   current  |=========|==========|======...      what is counted goes into the current hash
---   previous    |    \`-> previous |              a caller is looked for in the current one first, then in the previous one
---               \`- deleted when nothing in it matters any more; then the current one becomes the previous one
---
--- The field '@' of a hash holds numbers: when it began, until when anything in it matters, until when the previous one does,
--- when a caller was last reset; the mark of the rule's version, since when it counts, and the number that states end with; when
--- the partition was created, and when this field was last written; when the previous hash began; and how callers are spread
--- (see layout.ts): a code and a seed. The code has two digits more than processes know: the level at which the next
--- generation begins, and which of the two names of each shard is that of the current generation. Then follow the versions, if
--- there are several.
--- The field '!' .. caller holds when the caller was reset: charges before that are not refunded any more.
--- Other fields are callers.
 
 local function readAbout(partition, about)
   partition.begun, partition.lasts, partition.previousLasts, partition.resetAt, partition.mark, partition.since,
@@ -349,7 +302,6 @@ local function readAbout(partition, about)
   partition.about = about
 end
 
--- Begins the current hash of a partition, which continues the previous one if there is one that still matters.
 local function beginPartition(partition)
   local about = readFields(partition.previous, '@')[1]
   partition.isKnown, partition.isSpelled, partition.about = false, false, ''
@@ -372,11 +324,9 @@ local function beginPartition(partition)
     partition.createdAt = time[1] * SECOND + time[2]
   end
   partition.isPreviousKnown = partition.previousLasts <= now
-  -- freed in the background, rather than at once when it expires
   if about and partition.isPreviousKnown then call('UNLINK', partition.previous) end
 end
 
--- The current hash becomes the previous one; returns whether callers are spread otherwise then.
 local function rotate(partition)
   local from, to, _, _, bank = levelsIn(partition.code)
   local level = to > 0 and nextLevel(partition, to, bank) or 0
@@ -400,8 +350,6 @@ local function rotate(partition)
   return level ~= to
 end
 
--- Partitions as the last run left them, by name, so that the field '@' need not be decoded again if it is the same; not those of
--- which more has changed than their callers.
 local MAX_KEPT = 256
 local kept, keptCount = {}, 0
 
@@ -417,8 +365,6 @@ local function partitionOf(current, previous)
   return partition
 end
 
--- Opens a partition and reads its callers, \`size\` of the arguments behind \`offset\`, in its current hash; returns whether the
--- request has them spread otherwise.
 local function openPartition(partition, layout, offset, size)
   partition.isSettled, partition.layout, partition.offset, partition.size, partition.served = false, layout, offset, size, 0
   partition.states, partition.first, partition.last, partition.isPreviousKnown = false, false, 0, false
@@ -448,13 +394,11 @@ local function openPartition(partition, layout, offset, size)
   if partition.isKnown and now >= partition.previousLasts then
     partition.isPreviousKnown = true
     local age = now - partition.begun
-    -- nothing in the previous hash matters any more
     if age < 0 or (age >= SECOND and age >= partition.lasts - now) then return rotate(partition) end
   end
   return false
 end
 
--- Adds callers that are only in the previous hash.
 local function readPrevious(partition)
   local offset, raws, places, wanted = partition.offset, partition.raws, {}, {}
   for place = 1, partition.size do
@@ -468,8 +412,6 @@ local function readPrevious(partition)
   for i, place in ipairs(places) do raws[place + 1] = found[i] end
 end
 
--- The place of the next caller of a rule among those of its partition, whose states are read then. Calls of one caller have one
--- place.
 local function nextCaller(rule, partition)
   local place = partition.served + 1
   partition.served = place
@@ -517,14 +459,12 @@ local function nextCaller(rule, partition)
   return place
 end
 
--- Lets the states of a caller be written after they were amended.
 local function changeAmended(rule, place)
   local idleAt, states = 0, rule.partition.states
   for l, level in ipairs(rule.all) do idleAt = max(idleAt, rule.allMoves[l].idleAt(level, states[l][place])) end
   rule.partition.idleAts[place] = idleAt
 end
 
--- Deletes callers of which nothing matters any more.
 local function forget(partition, fields)
   for _, field in ipairs(fields) do
     for _, shard in ipairs(shardsWith(partition, field)) do call('HDEL', shard, field) end
@@ -533,10 +473,8 @@ local function forget(partition, fields)
   if partition.previousLasts > now then call('HDEL', partition.previous, unpack(fields)) end
 end
 
--- What is written to a partition: fields and their texts, in turn.
 local written = {}
 
--- Collects what has changed; returns how many texts there are, and callers to forget.
 local function collect(partition)
   local all, widths, states, idleAts = partition.all, partition.widths, partition.states, partition.idleAts
   local offset, version, count, last, gone = partition.offset, partition.version, 0, partition.last, nil
@@ -572,7 +510,6 @@ end
 local function savePartition(partition)
   local count, gone = collect(partition)
   local lastsLonger = partition.last > partition.lasts
-  -- some more than is needed, so that it need not be written again for a while
   if lastsLonger then partition.lasts = now + min(max((partition.last - now) * 1.25, SECOND), LONGEST) end
   local isPlain = not (partition.isChanged or partition.lists or partition.untils or partition.layout)
   if lastsLonger or partition.isChanged or (count > 0 and now - partition.saved >= SECOND) then
@@ -600,23 +537,15 @@ end
 `
 
 export const reservations: string = `
--- Permits that processes hold in advance, as reservations.ts has them.
---
--- If permits of a caller are held, its text goes on behind its states: for each moment at which reservations end the moment, the
--- permits held and how many hold them; and at its end how many such moments there are, negative. What a holder was granted last is a
--- key of its own: the number of the request, the amount, and when it ends.
 
 local MOST_ENDINGS, RESERVATION_MS, LATEST_US = 64, 3000, LEASE_US + 2 * RECLAIM_US
--- Permits that another version has granted are recorded in so many pieces at most.
 local MOST_PIECES = 64
--- Reservations that could not be read, and were not reported to a process yet.
 local ignored = 0
 
 local function isCount(number)
   return number >= 0 and number == floor(number) and number < NEVER
 end
 
--- What is held of a caller, if anything is, and the text of its states.
 local function endingsIn(raw)
   local last = #raw >= 40 and fetch('<d', raw, #raw - 7) or 0
   local count = last < 0 and -last or 0
@@ -629,7 +558,6 @@ local function endingsIn(raw)
   for e = 1, count do
     local endsAt, amount, holders = fetch('<ddd', raw, size + e * 24 - 23)
     if endsAt > 0 and isCount(amount) and isCount(holders) then
-      -- the clock may have stepped back
       endings[#endings + 1] = { endsAt = min(endsAt, now + LATEST_US), amount = amount, holders = holders }
     else
       ignored = ignored + 1
@@ -645,14 +573,12 @@ local function endingsText(endings)
   return table.concat(texts) .. pack('<d', -#endings)
 end
 
--- How many permits are held, and by how many.
 local function heldIn(endings)
   local held, holders = 0, 0
   for e = 1, #endings do held, holders = held + endings[e].amount, holders + endings[e].holders end
   return held, holders
 end
 
--- Counts permits that were used no later than a moment, in one state.
 local function bookIn(level, moves, state, moment, cost)
   if moves.record then
     moves.record(level, state, moment, cost, 0, false)
@@ -670,14 +596,11 @@ end
 local function delayWith(held, moves, level, state, cost)
   local delay = moves.delay(level, state, now, cost + held)
   if delay < huge or held == 0 then return delay end
-  -- so much never fits at once: first, what is held is used
   local copy = stateCopy(state)
   bookIn(level, moves, copy, now, held)
   return moves.delay(level, copy, now, cost)
 end
 
--- How long until a cost fits beside permits that are held: at the latest when time has freed it, or when those may be back. The process
--- that asks holds \`own\` of them, and uses them itself.
 local function delayBeside(endings, moves, level, state, cost, own)
   local held = heldIn(endings)
   if held == 0 or cost == 0 then return moves.delay(level, state, now, cost) end
@@ -686,7 +609,6 @@ local function delayBeside(endings, moves, level, state, cost, own)
   return min(delay, max(delayWith(own, moves, level, state, cost), RETURNED_US))
 end
 
--- The moment of the newest call that a window counts; 0 if there is none.
 local function newestOf(rule, place)
   local newest = 0
   for l, level in ipairs(rule.levels) do
@@ -703,7 +625,6 @@ local function book(rule, place, moment, cost)
     if isOwn(rule, l) then
       bookIn(level, moves, state, moment, cost)
     else
-      -- another version counts ahead what does not fit, which it cannot with more at once than its limit
       local most = level.most or moves.remaining and moves.remaining(level, blank(level.slots), now) or cost
       local left, piece = cost, max(1, ceil(cost / MOST_PIECES), most)
       while left > 0 do
@@ -714,16 +635,13 @@ local function book(rule, place, moment, cost)
   end
 end
 
--- Counts the permits of holders that have not reported in time; before anything else is done with a caller.
 local function bookEnded(rule, place, endings)
   while endings[1] and endings[1].endsAt <= now do
-    -- at the last moment before a window ends, so that the next one has nothing of it
     book(rule, place, endings[1].endsAt - 1, endings[1].amount)
     table.remove(endings, 1)
   end
 end
 
--- From when on nothing of a caller matters, if all that is held of it counts as used when it ends.
 local function idleWith(partition, place, endings)
   local idleAt = 0
   for l, level in ipairs(partition.all) do
@@ -737,7 +655,6 @@ local function idleWith(partition, place, endings)
   return idleAt
 end
 
--- What a holder was granted last; nothing if that has ended.
 local function readReservation(name)
   local raw = redis.pcall('GET', name)
   if not raw then return nil end
@@ -773,7 +690,6 @@ local function reserve(endings, endsAt, amount)
   end
 end
 
--- When a reservation made now ends: soon, and with the window in which it was made.
 local function endOf(rule, place)
   local endsAt = ceil((now + LEASE_US + RECLAIM_US) / RECLAIM_US) * RECLAIM_US
   for l, level in ipairs(rule.levels) do
@@ -783,8 +699,6 @@ local function endOf(rule, place)
   return endsAt
 end
 
--- How many more permits a holder gets: those that its calls wait for, if there are any, and those that it wants in advance; and, if too
--- little is left to grant all of these, after how long it asks again.
 local function grant(rule, place, taken, kept, needed, wanted, holders, endsAt)
   local must, ahead, isScarce = needed, wanted, false
   if endsAt <= now then must, ahead, isScarce = 0, 0, true end
@@ -795,7 +709,6 @@ local function grant(rule, place, taken, kept, needed, wanted, holders, endsAt)
     must = min(must, room)
     local share = max(least, floor(room * SHARE_OF_ROOM / holders)) - kept
     ahead = least < LEAST_SHARE and 0 or max(0, min(ahead, share))
-    -- as much is left for the others; of the last permits none are granted in advance, for others could not use them
     local part = floor((room - must) / (2 * holders))
     if part < ahead then isScarce = true end
     ahead = min(ahead, part < LEAST_SHARE and 0 or part)
@@ -803,7 +716,6 @@ local function grant(rule, place, taken, kept, needed, wanted, holders, endsAt)
   return must + ahead, isScarce and min((holders + 3) * TURN_US, LONGEST_TURN_US) or 0
 end
 
--- Counts what a holder reports, and renews what it holds; returns how much that is, until when, and when to ask again.
 local function renew(rule, place, endings, row, before, endedAt)
   local left = before
   if endedAt then release(endings, endedAt, before) end
@@ -824,21 +736,14 @@ end
 export const runState: string = `
 local call, pack, fetch
 
--- What one run is about: its keys and arguments, the decoded request, the moment, and the reply so far, of n numbers.
 local keys, args, request, now, reply, n
 
 local SECOND = 1000000
--- Lua returns at most 8000 values at once.
 local MANY = 1000
--- Redis accepts no expiry that is infinite.
 local LONGEST = 1e16
--- Replies are whole numbers; longer than 285 years is never.
 local NEVER = 2 ^ 53
--- No state has more numbers.
 local MAX_NUMBERS = 100000
--- Kinds of requests, as a row of the request begins.
 local TAKE, REFUND, RENEW, CATCH_UP, LEASE, RESERVE, SETTLE = 1, 2, 3, 5, 6, 7, 8
--- The numbers in the field '@' of a partition and of a shard.
 local ABOUT, ABOUT_BYTES, SHARD_BYTES = '<dddddddddddd', 96, 16
 
 local function bindNames()
@@ -846,7 +751,6 @@ local function bindNames()
   call, pack, fetch = redis.call, struct.pack, struct.unpack
 end
 
--- A library keeps its locals between runs, so what is decoded once need not be decoded again.
 local MAX_DECODED, MAX_DECODED_BYTES = 500, 8000
 local decoded, decodedCount = {}, 0
 
@@ -862,7 +766,6 @@ end
 
 local formats = {}
 
--- The format of so many numbers.
 local function formatOf(count)
   local format = formats[count]
   if not format then
@@ -872,7 +775,6 @@ local function formatOf(count)
   return format
 end
 
--- A key of another type is not ours: delete it.
 local function readFields(key, ...)
   local found = redis.pcall('HMGET', key, ...)
   if not found.err then return found end
@@ -880,8 +782,6 @@ local function readFields(key, ...)
   return call('HMGET', key, ...)
 end
 
--- Redis frees what expires in its main thread, and looks for it ten times a second. So hashes that stop to matter together expire
--- one after the other, in an order by their names: so far apart on average, or closer if that would take too long for many.
 local LINGER_MS, APART_MS, MANY_APART_MS, LONG_MS, AT_LEAST_WITHIN_MS = 1000, 400, 100, 100000, 500
 
 local function expire(key, lasts, shards)
@@ -894,41 +794,9 @@ end
 `
 
 export const run: string = `
--- One run of the engine, for a batch of requests.
---
---   keys     two per partition: the current hash and the previous one; then the shards of partitions that are spread, two names each
---   args[1]  JSON:
---              sizes: how many callers each partition has
---              rules: how many rules follow; places: the partition of each (left out: each has one for itself, in their order)
---              calls: rows of numbers, each with what it is and how many calls in a row are alike, and then
---                to take or look: for each charge 2 * rule (+ 1 if the call may wait) and the cost
---                to refund: 2 * rule, the cost, the moment and the wait; to renew leases: 2 * rule, the least and the most slots
---                  held; to reset: 2 * rule
---                to reserve: an id, and for each charge 2 * rule (+ 1 if the call may wait), the cost and for how long; to settle: see
---                  settle in decide.lua
---                to report and reserve permits: see lease in decide.lua; holders: how many of the last keys are those of holders
---                to catch up: 2 * rule, and for each level what is known to be used, what is missing, the period, and at how many moments
---                  to come how much of both still counts
---              same: a partition has a caller more than once
---              createdAt: when each partition was created, as the process knows it, or 0; wantsCreationTimes: the reply lists them
---              layouts (left out: none is spread): for each partition false, or { code, seed, shards: for each level where in keys
---                the shard of each of its callers is }; perRule: how many partitions a rule has
---              now (left out: the clock of the server), lingerMs, most (callers in a hash), forgets: for tests
---            or keep: the keys are a partition and some of its shards, of so many; they live on for as long as the partition matters
---   args[2]… each rule: { mark, since?, shadow?, levels: [{ name, slots, shape, coreSlots?, maxWaitUs?, needsRelease?, … numbers }] }
---            and then the callers of each partition, each of them one for each charge, in the order of the calls
---   reply    numbers: now, then for each call that asks and each level the delay if the call cannot pass at once, negative and
---            less 1 (the least there is: never), and then remaining * RESETS + reset; or, if one of them is too large for
---            that, -1, remaining and reset (-1 is never); for each level that catches up, what did not fit;
---            for permits that are reserved, see lease in decide.lua;
---            or, if a partition is spread otherwise than the request has it, -1 and the code and the seed of each partition;
---            or, if a partition was created at another moment than the request has it, -2 and the moment of each, 0 if it is not
---            there. In both cases nothing was counted.
 
--- The rules and the partitions of the run; their lists are used again by the next run.
 local rules, partitions = {}, {}
 
--- Opens all partitions; returns a reply if the request and Redis do not agree on them.
 local function openPartitions(sizes)
   local isStale, isLost, createdAt, layouts, reason = false, false, request.createdAt, request.layouts, nil
   local offset = request.rules + 1
@@ -950,7 +818,6 @@ local function openPartitions(sizes)
   return reason
 end
 
--- Reads the rules of the request, and gives each its partition. The rule that a partition had in the run before is as it was.
 local function readRules()
   local places = request.places
   for r = 1, request.rules do
@@ -960,7 +827,6 @@ local function readRules()
       if not spec.moves then spec.moves, spec.widths = movesOfAll(spec.levels), widthsOf(spec.levels) end
       rule = { spec = spec, mark = spec.mark, since = spec.since or false, shadow = spec.shadow, partition = partition }
       rule.levels, rule.moves = spec.levels, spec.moves
-      -- where its levels are among those of all versions
       rule.at, rule.all, rule.allMoves, rule.widths, rule.hasOthers, rule.slowest = 0, spec.levels, spec.moves, spec.widths, false, false
       partition.rule = rule
     end
@@ -998,7 +864,6 @@ local function run(givenKeys, givenArgs)
     local time = call('TIME')
     now = time[1] * SECOND + time[2]
   end
-  -- the constructor makes room for the answer to a single call
   reply, n = { now, nil, nil, nil }, 1
   if request.keep then
     keepShards(request.keep)
@@ -1018,18 +883,10 @@ end
 `
 
 export const settlements: string = `
--- Reservations of calls: amounts that were charged in advance, and are settled when it is known what was used.
---
--- The charge itself is counted like any other. Behind the states of a caller, and the permits that are held of it, stand the
--- reservations that are not settled yet: of each the id, when it ends, the amount, and the moment that it was counted at. Then until
--- when there may be others, for which there was no room; when the first one ends, and the last; and how many there are, negative and
--- less a half. What ends unsettled is refunded as of its end.
 
 local MOST_RESERVED, RESERVED_BYTES, TAIL_BYTES, LONGEST_HOLD = 1024, 32, 32, 86400000000
--- So long it is known that a reservation was settled after its end.
 local SETTLED_US = 60000000
 
--- The reservations of a caller, if it has any, and the rest of its text.
 local function reservedIn(raw)
   local mark = #raw >= TAIL_BYTES + 8 and fetch('<d', raw, #raw - 7) or 0
   if mark >= 0 or mark == ceil(mark) then return nil, raw end
@@ -1041,7 +898,6 @@ local function reservedIn(raw)
   end
   local unlisted, first, last = fetch('<ddd', raw, #raw - TAIL_BYTES + 1)
   local text = string.sub(raw, size + 1, #raw - TAIL_BYTES)
-  -- the clock may have stepped back
   local latest = now + LONGEST_HOLD
   return { text = text, unlisted = min(unlisted, latest), first = first, last = min(last, latest) }, string.sub(raw, 1, size)
 end
@@ -1051,7 +907,6 @@ local function reservedText(list)
   return list.text .. pack('<dddd', list.unlisted, list.first, list.last, -#list.text / RESERVED_BYTES - 0.5)
 end
 
--- Lists an amount that was just counted.
 local function addReserved(partition, place, id, endsAt, amount, moment)
   partition.reserved = partition.reserved or {}
   local list = partition.reserved[place] or { text = '', unlisted = 0, first = huge, last = 0 }
@@ -1065,11 +920,9 @@ local function addReserved(partition, place, id, endsAt, amount, moment)
   list.first = min(list.first, endsAt)
 end
 
--- Takes a reservation off the list; returns its amount, nothing if it is not there.
 local function takeReserved(list, id)
   local name = pack('<d', id)
   local at = string.find(list.text, name, 1, true)
-  -- another number may have the same bytes
   while at and at % RESERVED_BYTES ~= 1 do at = string.find(list.text, name, at + 1, true) end
   if not at then return nil end
   local _, _, amount = fetch('<ddd', list.text, at)
@@ -1086,7 +939,6 @@ local function refundAll(rule, place, at, amount, moment)
   end
 end
 
--- Refunds what was not settled in time, each as of its end; before anything else is done with a caller.
 local function releaseEnded(rule, place, list)
   if list.first > now then return end
   local ended, kept = {}, {}
@@ -1108,7 +960,6 @@ local function releaseEnded(rule, place, list)
   end
 end
 
--- Counts what was used beyond a reservation: beyond the limit, or up to it.
 local function overdraw(rule, place, cost, isDebt)
   local states, amount = rule.partition.states, cost
   if not isDebt then
@@ -1130,38 +981,25 @@ end
 `
 
 export const shards: string = `
--- Partitions whose callers are spread over several hashes, the shards, because Redis frees a large hash in its main thread.
--- The hash of the partition has the layout of its callers; a shard has a field '@' with when its generation began and until when
--- anything in the shard matters. A shard of another generation is not read, and is deleted before it is written.
---
--- A caller is looked for where the current generation writes, then at the lower levels that it wrote to before it was spread
--- further, and then, in the same order, where the previous generation wrote. So spreading a partition moves no callers: each
--- moves when it is next charged.
 
--- A partition with more callers than this is spread, and one whose shards have more is spread further; to free so many takes
--- Redis a millisecond at most.
 local PARTITION_CALLERS, SHARD_CALLERS = 2000, 1000
 
 local function levelsIn(code)
   return code % 8, floor(code / 8) % 8, floor(code / 64) % 8, floor(code / 512) % 8, floor(code / 32768) % 2
 end
 
--- The code of a generation that has just begun: the level it writes to, the levels of the one before, and its bank.
 local function codeOf(level, previousFrom, previousTo, bank)
   return level + 8 * level + 64 * previousFrom + 512 * previousTo + 4096 * level + 32768 * bank
 end
 
--- Spreads the callers of a partition, from now on, over more shards than before.
 local function spreadFurther(current, about)
   local code, seed = fetch('<dd', about, ABOUT_BYTES - 15)
   if floor(code / 8) % 8 == HIGHEST_LEVEL then return end
-  -- the address of a table in memory is not known to callers
   if seed == 0 then seed = tonumber(string.sub(redis.sha1hex(tostring({}) .. current .. now), 1, 12), 16) end
   local layout = pack('<dd', code + 8 + 4096, seed)
   call('HSET', current, '@', string.sub(about, 1, ABOUT_BYTES - 16) .. layout .. string.sub(about, ABOUT_BYTES + 1))
 end
 
--- The level that the next generation begins with.
 local function nextLevel(partition, level, bank)
   local callers = call('HLEN', keys[partition.layout.shards[level][1] + bank]) * FAN_OUT ^ level
   while level > 0 do
@@ -1172,7 +1010,6 @@ local function nextLevel(partition, level, bank)
   return level
 end
 
--- Reads callers that one generation has at one level; returns the places of those that are not there.
 local function readLevel(partition, level, bank, begun, root, places)
   local shards, raws, seen, offset = partition.layout.shards[level], partition.raws, partition.seen, partition.offset
   local fieldsAt, placesAt, names, missing = {}, {}, {}, {}
@@ -1221,7 +1058,6 @@ local function readOlderShards(partition, places)
   end
 end
 
--- Where the shards of a caller are among the keys, level by level.
 local function placeOf(partition, field)
   if not partition.places then
     partition.places = {}
@@ -1240,7 +1076,6 @@ local function saveShards(partition, written, count)
     if field == '@' then
       call('HSET', partition.current, field, written[i + 1])
     else
-      -- a reset has its moment beside its caller
       local at = shards[placeOf(partition, field) or placeOf(partition, string.sub(field, 2))] + bank
       local group = groups[at]
       if not group then
@@ -1258,11 +1093,9 @@ local function saveShards(partition, written, count)
     if seen[at] < last then expire(name, lasts, FAN_OUT ^ to) end
     if added > 0 then grown = name end
   end
-  -- shards grow alike, so one of them speaks for all
   if grown and call('HLEN', grown) > (request.most or SHARD_CALLERS) then spreadFurther(partition.current, partition.about) end
 end
 
--- Every shard in which a caller could be, whatever generation it is of.
 local function shardsWith(partition, field)
   local names = {}
   for _, shards in ipairs(partition.layout and partition.layout.shards or {}) do
@@ -1275,7 +1108,6 @@ local function shardsWith(partition, field)
   return names
 end
 
--- After a change of the limit, shards live on for as long as the partition does.
 local function keepShards(count)
   local about = readFields(keys[1], '@')[1]
   if not (about and #about >= ABOUT_BYTES) then return end
@@ -1290,12 +1122,7 @@ end
 `
 
 export const states: string = `
--- States of callers. Redis has a state as text: the numbers of each level of the rule, one level after the other, and at the end
--- the number of the layout that says which levels these are (see versions.lua). A run decodes a state once, changes it in
--- place, and encodes it once, when it is saved.
 
--- How many numbers each level has: all of them, and those that are always stored. 0 stands for a number that varies, and is
--- then stored before the others. If there is one level of few numbers, its formats by the length of a text.
 local function widthsOf(levels)
   local widths = { all = {}, core = {}, coreSum = 0, isShorter = false, formats = {}, slots = 0 }
   for l, level in ipairs(levels) do
@@ -1310,7 +1137,6 @@ local function widthsOf(levels)
   return widths
 end
 
--- A state that counts nothing; only a list that varies in length has its length beside it.
 local function blank(slots)
   if slots == 0 then return { n = 0 } end
   if slots == 2 then return { 0, 0 } end
@@ -1331,7 +1157,6 @@ local function numbersIn(raw)
   return numbers, count
 end
 
--- The states of all levels; numbers that are not stored are 0. Nothing if the numbers are not of these levels.
 local function statesIn(numbers, count, levels, widths)
   local slotsOf = count == widths.coreSum + 1 and widths.core or widths.all
   local states, from = {}, 0
@@ -1350,7 +1175,6 @@ local function statesIn(numbers, count, levels, widths)
   return from + 1 == count and states or nil
 end
 
--- The text of a caller's states; \`number\` is that of their layout.
 local function encode(states, place, levels, widths, number)
   local flat, size = states[1][place], widths.coreSum
   if widths.slots > 0 then
@@ -1386,14 +1210,6 @@ end
 `
 
 export const varying: string = `
--- Rules whose limit depends on the caller. Such a rule has one level, whose \`inner\` is the level of the limit that a request is
--- judged by, and \`limits\` are those of all limits that the rule states. A caller's state is a list of limits, the one that was used
--- last first, each with a state of its own:
---
---   mark, joinedAt, leftAt, idleAt, how many numbers the scale has, the state has, and are stored; the scale; the numbers
---
--- A call is judged by the state of its own limit, and recorded in all others, as limit-family.ts explains, which does the same
--- in memory. A limit that the request does not know came from outside: the state of the next limit continues it, and it is dropped.
 local LIMIT_HEADER = 7
 local MOST_SLOTS = 2000
 local MOST_PARTS = 100
@@ -1421,7 +1237,6 @@ local function limitIdleAt(level, limit)
   return inner and movesOf(inner).idleAt(inner, limit.state) or limit.idleAt
 end
 
--- The limits of a state; none if nothing of them matters any more.
 local function limitsIn(level, state)
   if state.limits then return state.limits end
   local limits, at, isLive = {}, 1, false
@@ -1444,7 +1259,6 @@ local function limitsIn(level, state)
   return limits
 end
 
--- Writes the limits back into the state.
 local function keepLimits(level, state)
   local size = 0
   for _, limit in ipairs(state.limits) do
@@ -1462,7 +1276,6 @@ local function keepLimits(level, state)
   state.n, state.joining = size, nil
 end
 
--- The limit whose counts a new one continues: the one that was used last, or one of a longer period if that has forgotten too much.
 local function ancestorOf(limits, period)
   if (limits[1].scale[1] or 0) >= period then return limits[1] end
   local longer, longest
@@ -1487,7 +1300,6 @@ local function blankLimit(inner, joinedAt)
   return { mark = inner.mark, joinedAt = joinedAt, leftAt = now, idleAt = 0, scale = scale, state = blank(inner.slots) }
 end
 
--- The state of a limit that the caller has not had yet.
 local function joiningOf(level, limits)
   local inner = level.inner
   if not limits[1] then return blankLimit(inner, -1) end
@@ -1501,14 +1313,12 @@ local function joiningOf(level, limits)
     copy.n = nil
     joining.state = copy
   elseif #scale == #source.scale then
-    -- limits of another kind, such as those of the calendar, begin with nothing
     local inherit = movesOf(inner).inherit
     joining.state = inherit and inherit(inner, copy, source.scale, now) or joining.state
   end
   return joining
 end
 
--- The caller's state by the limit of the request, and whether it is one that the caller has had already.
 local function ownIn(level, state)
   for _, limit in ipairs(limitsIn(level, state)) do
     if limit.mark == level.inner.mark then return limit, true end
@@ -1521,7 +1331,6 @@ local function ownIn(level, state)
   return joining, false
 end
 
--- Puts a limit in front of the others; of those, limits from outside leave.
 local function joinLimit(level, state, own)
   local after = { own }
   if state.limits[1] then state.limits[1].leftAt = now end
@@ -1540,7 +1349,6 @@ local function isSuperfluous(limit, staying)
   return false
 end
 
--- Counts, by another limit, a call that the one of \`own\` has admitted.
 local function recordByLimit(inner, limit, own, cost, delay)
   local moves, ownMoves = movesOf(inner), movesOf(own)
   local carries = moves.perUs and moves.perUs(inner) > (ownMoves.perUs and ownMoves.perUs(own) or huge) or false
@@ -1549,7 +1357,6 @@ local function recordByLimit(inner, limit, own, cost, delay)
   moves.take(inner, limit.state, now, cost, fitsIn < huge and max(delay, fitsIn) or delay)
 end
 
--- More than a limit ever admits at once is recorded in parts, each of which can be counted ahead.
 local function recordInParts(inner, limit, own, cost, delay)
   local capacity = inner.most or movesOf(inner).remaining(inner, blank(inner.slots), 0)
   if cost <= capacity or capacity == 0 then return recordByLimit(inner, limit, own, cost, delay) end
@@ -1570,7 +1377,6 @@ function varying.take(level, state, moment, cost, delay)
   elseif state.limits[1] ~= own then
     state.limits[1].leftAt = now
   end
-  -- limits that cannot continue what another one has counted count all calls themselves
   if level.isEager and not state.limits[2] and isStated(level, own.mark) then
     for _, inner in ipairs(level.limits) do
       if inner.mark ~= own.mark then table.insert(state.limits, blankLimit(inner, -1)) end
@@ -1610,7 +1416,6 @@ function varying.record(level, state, _, cost, delay)
   keepLimits(level, state)
 end
 
--- Counts by all limits of a caller what was used beyond the one of the request.
 function varying.overdraw(level, state, moment, cost)
   local own, isKnown = ownIn(level, state)
   if not isKnown then joinLimit(level, state, own) end
@@ -1667,25 +1472,9 @@ end
 `
 
 export const versions: string = `
--- Rules whose limits differ between processes, or have just changed.
---
--- Each set of limits that lives in a partition is a version of the rule. While several are in use, the state of a caller holds the
--- numbers of all of them, one after the other: every call is judged by its own version, and recorded by all others. So each
--- version knows all calls, whichever version admitted them. A version that is no longer used leaves after a while
--- (rule-versions.ts, which does the same for counts in memory).
---
--- Whenever a version joins or leaves, the layout of states gets another number. The field '@' .. number lists the levels: \`of\` is
--- the mark of the version that a level belongs to, \`start\` is when that version joined, \`from\` is the index of the level that
--- it continues in the list before, which it \`keeps\` unchanged, or converts as of \`start\`. A state is converted when it is read:
--- the answer does not depend on when the caller comes, and a refusal needs to store nothing.
---
--- The mark of a partition is that of its only version; with several it is the negative mark of the one that was used last, and
--- pairs of numbers follow in the field '@': the mark of each version, and until when it is kept.
 
--- A state that so many versions came after counts as nothing.
 local MOST_CONVERSIONS = 250
 
--- The levels of a layout of states.
 local function levelsOf(partition, number)
   partition.lists = partition.lists or {}
   if partition.lists[number] == nil then
@@ -1711,7 +1500,6 @@ local function versionsIn(levels)
   return versions
 end
 
--- The place of the level whose counts a new one continues: that of its period, else the next longer one, else the longest.
 local function sourceLevelIn(levels, period, l, algorithm)
   local longer, longest
   for _, level in ipairs(levels) do
@@ -1728,7 +1516,6 @@ local function sourceLevelIn(levels, period, l, algorithm)
   return longer or longest
 end
 
--- The version that was used last knows best; unless it has forgotten what another one, of a longer period, still knows.
 local function sourceLevelOf(versions, latest, level, l)
   local period, algorithm = periodOf(level), algorithmOf(level)
   local place = sourceLevelIn(latest.levels, period, l, algorithm)
@@ -1761,7 +1548,6 @@ local function copyOf(level, of, start, from, keeps)
   return copy
 end
 
--- Until when each version is kept, by its mark.
 local function untilsOf(partition)
   if partition.untils then return partition.untils end
   partition.untils = {}
@@ -1772,7 +1558,6 @@ local function untilsOf(partition)
   return partition.untils
 end
 
--- Writes a list of levels when the partition is saved.
 local function keepList(partition, levels)
   partition.spelling = partition.spelling or {}
   partition.spelling[partition.version], partition.isSpelled = levels, true
@@ -1785,7 +1570,6 @@ local function define(partition, levels)
   keepList(partition, levels)
 end
 
--- What is counted so far is converted as of now, even if nothing else is written, and may matter for longer than it did.
 local function extend(partition, rule, earlierLevels)
   local leftUs, lasts = max(0, partition.lasts - now, partition.previousLasts - now), 0
   for _, earlier in ipairs(earlierLevels) do
@@ -1802,7 +1586,6 @@ local function extend(partition, rule, earlierLevels)
   end
 end
 
--- The versions that stay when a rule's is used, the rule's own among them if it is there.
 local function stayingOf(versions, rule, untils)
   local staying, own = {}, nil
   for _, version in ipairs(versions) do
@@ -1819,7 +1602,6 @@ local function stayingOf(versions, rule, untils)
   return staying, own
 end
 
--- Whether all versions but the rule's own are still kept.
 local function areKept(partition, rule)
   for at = ABOUT_BYTES + 1, #partition.about - 15, 16 do
     local mark, lasts = fetch('<dd', partition.about, at)
@@ -1828,7 +1610,6 @@ local function areKept(partition, rule)
   return not partition.untils
 end
 
--- The levels after a rule's version was used: those of the versions that stay, and those of the rule if it is new.
 local function join(partition, rule, levels, versions, latest, staying, own, start)
   local after = {}
   for _, version in ipairs(staying) do
@@ -1847,7 +1628,6 @@ local function join(partition, rule, levels, versions, latest, staying, own, sta
   partition.isChanged = true
 end
 
--- Lets the version of a rule be the one that was used last; it joins those in use, and those that are not used any more leave.
 local function takeOver(partition, rule)
   local levels = partition.version > 0 and levelsOf(partition, partition.version)
   if not levels then
@@ -1866,7 +1646,6 @@ local function takeOver(partition, rule)
     if version.mark == mark then latest = version end
     if version.mark == mark or untils[version.mark] > now then versions[#versions + 1] = version end
   end
-  -- a limit that was changed before the other one took over does so now
   local start = min(now, rule.since and rule.since > partition.since and rule.since or now)
   if mark ~= rule.mark then
     local all, isKnown = {}, false
@@ -1889,19 +1668,16 @@ local function takeOver(partition, rule)
   local kept = {}
   for _, version in ipairs(staying) do
     kept[version.mark] = untils[version.mark] or 0
-    -- the partition is kept for as long as its versions are
     if not isAlone then partition.last = max(partition.last, kept[version.mark]) end
   end
   kept[rule.mark] = 0
   partition.untils = isAlone and {} or kept
 end
 
--- The clock of Redis has stepped back: what was counted by it is moved back as far, as a version of its own.
 local function stepBack(partition)
   local levels = partition.version > 0 and levelsOf(partition, partition.version)
   local behindUs, after, lessUs = partition.saved - now, {}, partition.saved - now
   for l, level in ipairs(levels or {}) do
-    -- moments of a calendar are not measured by the clock that was set back
     if movesOf(level).isCalendar then lessUs = 0 end
     after[l] = copyOf(level, level.of, min(level.start, now), l, true)
     after[l].behindUs = behindUs
@@ -1915,7 +1691,6 @@ local function stepBack(partition)
   partition.saved, partition.isChanged = now, true
 end
 
--- Lets a rule know where its levels are among those of all versions.
 local function bindRule(rule)
   local partition = rule.partition
   rule.since = partition.since
@@ -1941,13 +1716,10 @@ local function bindRule(rule)
   for l = 1, #rule.levels do rule.states[l] = states[rule.at + l] end
 end
 
--- Whether a level is one of the rule's own, not of another version.
 local function isOwn(rule, l)
   return l > rule.at and l <= rule.at + #rule.levels
 end
 
--- Counts, in a level of another version, a call that a rule has admitted. A level that admits more in the long run counts ahead
--- what does not fit: a burst of the slower version is not to come on top of what the faster one admits.
 local function record(rule, level, moves, state, cost, wait)
   if not rule.slowest then
     rule.slowest = huge
@@ -1962,7 +1734,6 @@ local function record(rule, level, moves, state, cost, wait)
   moves.take(level, state, now, cost, fitsIn < huge and max(wait, fitsIn) or wait)
 end
 
--- Writes the lists of levels that were used; returns until when each version is kept, as text.
 local function spell(partition)
   for version, levels in pairs(partition.spelling or {}) do
     call('HSETNX', partition.current, string.format('@%.0f', version), cmsgpack.pack(levels))
@@ -1980,7 +1751,6 @@ local function isUsed(state, slots)
   return false
 end
 
--- What a level makes of the state of an earlier level; nothing if it starts from zero.
 local function inherited(level, stored, earlier, at)
   if not isUsed(stored, earlier.slots) then return nil end
   local state = { n = stored.n or earlier.slots }
@@ -1991,7 +1761,6 @@ local function inherited(level, stored, earlier, at)
   return inherit and #scale == #scaleIn(level.shape) and inherit(level, state, scale, at) or nil
 end
 
--- What a layout makes of the states of the layout before.
 local function converted(states, earlierLevels, levels)
   local after = {}
   for l, level in ipairs(levels) do
@@ -2006,7 +1775,6 @@ local function converted(states, earlierLevels, levels)
   return after
 end
 
--- The states that a text holds, as the layout in force reads them; nothing if they cannot be read.
 local function storedStates(rule, raw)
   local partition, count = rule.partition, #raw / 8
   if count > MAX_NUMBERS or count ~= floor(count) then return nil end

@@ -1,8 +1,6 @@
 // Generated from the .lua files beside it by npm run lua: do not edit.
 
 export const addHistory: string = `
--- Adds counts to one step of the history: a hash with a field for all calls, for each rule and for each process. Each field
--- has four numbers: allowed, refused, waited, refused in shadow. A hash that is full takes no new fields.
 local key, ttl, fields = KEYS[1], ARGV[1], {}
 for i = 2, #ARGV, 5 do fields[#fields + 1] = ARGV[i] end
 local known = redis.call('HMGET', key, unpack(fields))
@@ -25,14 +23,6 @@ return redis.call('TIME')
 `
 
 export const attend: string = `
--- The members of the fleet, in one slot of a Cluster. No command reads the whole list, so a heartbeat costs Redis the same
--- in a fleet of any size.
---
---   KEYS[1]  sorted set: each member with the time of its last heartbeat, by the clock of Redis
---   KEYS[2]  sorted set: the same, of the members that are back only
---   KEYS[3]  sorted set: each member with the score 0, so in the order of their ids, which gives the ranks
---   KEYS[4]  the era: created once, and another one when Redis has lost its memory
--- So many members that are gone are removed by one heartbeat, so that none takes long.
 local MOST_REMOVED = 100
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -43,7 +33,6 @@ local function text(ms) return string.format('%.0f', ms) end
 local function add(key, score)
   local reply = redis.pcall('ZADD', key, score, id)
   if type(reply) ~= 'table' then return end
-  -- a key of another type is not ours
   if not reply.err:find('WRONGTYPE', 1, true) then error(reply) end
   redis.call('UNLINK', key)
   redis.call('ZADD', key, score, id)
@@ -53,13 +42,11 @@ add(heard, text(now))
 add(ids, 0)
 add(back, text(now))
 if not isBack then redis.call('ZREM', back, id) end
--- a heartbeat from the future is of a clock that has stepped back since
 for _, range in ipairs({ { '-inf', text(now - memberMs - 1) }, { text(now + memberMs), '+inf' } }) do
   local gone = redis.call('ZRANGEBYSCORE', heard, range[1], range[2], 'LIMIT', 0, MOST_REMOVED)
   if #gone > 0 then for k = 1, 3 do redis.call('ZREM', KEYS[k], unpack(gone)) end end
 end
 if redis.call('ZCARD', ids) ~= redis.call('ZCARD', heard) then
-  -- one of the keys was lost
   redis.call('ZUNIONSTORE', ids, 1, heard, 'WEIGHTS', 0)
 end
 if not redis.call('SET', KEYS[4], era, 'NX') then
@@ -75,13 +62,6 @@ return {
 `
 
 export const claimShare: string = `
--- The moves of \`ShareBook\` in Redis. Only a process that joins or changes its seat reads the whole list of seats.
---
---   KEYS[1]  sorted set: each member with the time of its last claim, by the clock of Redis
---   KEYS[2]  sorted set: each member with its seat
---   KEYS[3]  sorted set: each member that takes a share with the size it takes it by
---   KEYS[4]  hash: the sequence number of each member's last claim; \`:heard\`, when any process last claimed; \`:resumed\`
--- So many members that are gone are removed by one claim, so that none takes long.
 local MOST_REMOVED = 100
 local KEPT_MS = 86400000
 local heard, seats, sizes, notes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -95,7 +75,6 @@ end
 local function text(number) return string.format('%.0f', number) end
 local types = { 'zset', 'zset', 'zset', 'hash' }
 for k = 1, 4 do
-  -- a key of another type is not ours
   local kind = redis.call('TYPE', KEYS[k]).ok
   if kind ~= 'none' and kind ~= types[k] then redis.call('DEL', KEYS[k]) end
 end
@@ -160,15 +139,7 @@ return { own, target, isGranted }
 `
 
 export const credit: string = `
--- The credit of one caller of a rule: permits beside the limit.
---
---   KEYS[1]  string: how many are left; there is no key if none are
---   ARGV[1]  add, take (all or none), spend (as many as there are)
---   ARGV[2]  how many
---   ARGV[3]  the most that a caller may have
--- Answers how many were added or taken, and how many are left.
 local amount, most = tonumber(ARGV[2]), tonumber(ARGV[3])
--- a key of another type is not ours
 local kind = redis.call('TYPE', KEYS[1]).ok
 if kind ~= 'none' and kind ~= 'string' then redis.call('DEL', KEYS[1]) end
 local left = tonumber(redis.call('GET', KEYS[1]) or '0') or 0
@@ -197,17 +168,6 @@ return { text(moved), text(left) }
 `
 
 export const pace: string = `
--- A pace that several processes share: one hash with the rate, the state of \`Smooth\` and its scale.
---
---   ARGV  what: announce, set, take or back; rate, and the curve that goes with it; then numbers of its own:
---     announce   a process starts with this rate: it is the fleet's, unless the same rate was announced
---                before and set to another one since
---     set        from now on this is the rate of the fleet
---     take       permits, maxWaitUs, debt, knownUs
---     back       permits, and the moment for which they were taken
---   reply  the rate of the fleet, now; and for take, if the request had that rate: 1 if the permits are taken, how long
---          until they are there, and how many calls for one permit would pass at once
--- \`moves\` are those of smooth.lua.
 local KEPT_MS = 86400000
 local key, what, rate = KEYS[1], ARGV[1], ARGV[2]
 local curve = cjson.decode(ARGV[3])
@@ -229,7 +189,6 @@ local isFree = curve.floorUs < curve.stableUs
 local state = { now, 0, 0 }
 if known[3] then
   local old, scale = { tonumber(known[3]), tonumber(known[4]), tonumber(known[5]) }, { 0, tonumber(known[6]), tonumber(known[7]) }
-  -- a clock that stepped back takes the pace with it
   if known[8] and tonumber(known[8]) > now then old[1] = old[1] - (tonumber(known[8]) - now) end
   if scale[2] == curve.largest and scale[3] == curve.coolDownUs then state = old
   elseif what ~= 'announce' or fleetRate == rate then state = moves.inherit(curve, old, scale, now)
@@ -242,7 +201,6 @@ local reply = { fleetRate, string.format('%.0f', now) }
 if what == 'take' then
   local permits, maxWaitUs, debt = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
   local knownUs = tonumber(ARGV[7])
-  -- Redis has forgotten the pace: what was saved may have been used
   if not known[3] and knownUs >= 0 then state[2], state[3] = knownUs, isFree and curve.largest or 0 end
   if debt > 0 then moves.take(curve, state, now, debt, 0) end
   local waitUs = moves.delay(curve, state, now, permits)
