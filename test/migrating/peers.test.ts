@@ -101,7 +101,7 @@ describe('rate-limiter-flexible', () => {
     new RateLimiterMemory({ points, duration, ...rest })
   /** Rules of the page with the limiter that they stand for, and its answers if they are others than those of the row. */
   const rules: readonly (readonly [string, () => { consume(key: string): Promise<unknown> }, string | undefined])[] = [
-    ['blockDuration: 300', () => memory(1, 60, { blockDuration: 300 }), undefined],
+    ['blockDuration: 300', () => memory(1, 3600, { blockDuration: 300 }), undefined],
     // what one of them refuses is charged by the other there, as the row says
     [
       'new RateLimiterUnion(perSecond, perMinute)',
