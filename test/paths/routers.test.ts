@@ -56,7 +56,7 @@ interface Found {
 
 const idOf = (resource: string, at: number): string => `r${routedResources.indexOf(resource)}-${at}`
 
-/** Whether a rule is about more paths than one. */
+/** True if a rule is about more paths than one. */
 function isBroad(id: string): boolean {
   const [resource, at] = id.slice(1).split('-').map(Number)
   return /[*:]/.test(rulesOf[routedResources[resource!]!]![at!]!)

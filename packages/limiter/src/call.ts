@@ -44,7 +44,7 @@ export interface CallBody {
 export interface BodyField {
   /** The largest number that a service may read, as `number` of the body. */
   readonly number: number | undefined
-  /** Whether a service may find no number there, since it is null or 0, spelled in another case, or there twice. */
+  /** True if a service may find no number there, since it is null or 0, spelled in another case, or there twice. */
   readonly mayLack: boolean
   /** How many items that are no numbers the list there has: 0 if there is none, NaN if that cannot be known. */
   readonly items: number

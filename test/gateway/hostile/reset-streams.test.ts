@@ -99,7 +99,7 @@ blocks.push(
 const codes = [0, 1, 2, 5, 7, 8, 11]
 const resetOf = (id: number, code: number): Buffer => frame('reset', 0, id, Buffer.from([0, 0, 0, code]))
 
-/** Whether a new caller of a port is answered. */
+/** True if a new caller of a port is answered. */
 async function isServed(port: number): Promise<boolean> {
   const session = connectHttp2(`http://127.0.0.1:${port}`)
   session.on('error', () => {})

@@ -11,7 +11,7 @@ export interface VersionRefusal {
 /** The answer to a version that is not spoken: status and detail. */
 export const versionProblem = [505, 'Calls of this version of HTTP are not read here.'] as const
 
-/** Whether a request of Node's parser for HTTP/1 has a version that is served. */
+/** True if a request of Node's parser for HTTP/1 has a version that is served. */
 function isServed({ httpVersion }: IncomingMessage): boolean {
   return httpVersion === '1.1' || httpVersion === '1.0'
 }

@@ -36,12 +36,12 @@ export function resetStream(stream: ServerHttp2Stream, code: number): void {
   stream.close(code)
 }
 
-/** Whether nothing can be sent on a stream any more: Node throws if one tries. */
+/** True if nothing can be sent on a stream any more: Node throws if one tries. */
 export function isOver(stream: ServerHttp2Stream): boolean {
   return stream.destroyed || stream.closed
 }
 
-/** Whether the caller has reset a stream that is over; with the code NO_ERROR only if it was not answered to its end. */
+/** True if the caller has reset a stream that is over; with the code NO_ERROR only if it was not answered to its end. */
 function isReset(stream: ServerHttp2Stream): boolean {
   return (stream.aborted || stream.rstCode !== constants.NGHTTP2_NO_ERROR) && !resetHere.has(stream)
 }

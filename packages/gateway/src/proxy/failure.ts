@@ -7,7 +7,7 @@ export interface Failure {
   readonly detail: string
   /** Whether the address is to blame, rather than the caller. */
   readonly isOfService: boolean
-  /** Whether the caller is to blame: a service that was sent the call may have done its work. */
+  /** True if the caller is to blame: a service that was sent the call may have done its work. */
   readonly isOfCaller?: boolean
   /** Whether the service has surely not begun to answer, so that a call which may be repeated is sent again. */
   readonly mayRetry: boolean

@@ -211,7 +211,7 @@ export class Forwarding implements AttemptedCall, RelayedCall, Work {
   }
 }
 
-/** Whether the caller's body has ended before all of it came. */
+/** True if the caller's body has ended before all of it came. */
 function isCutOff({ errored, destroyed, complete }: CallRequest['raw']): boolean {
   return (errored ?? null) !== null || (destroyed && !complete)
 }

@@ -105,7 +105,7 @@ export class CallRecord {
   #status = 0
   /** Who broke off the call, if anybody did. */
   #brokenBy: 'service' | 'caller' | undefined
-  /** Whether the caller gets the answer of a service. */
+  /** True if the caller gets the answer of a service. */
   #isRelayed = false
   /** The status of an answer of the gateway itself, if the caller is sent another. */
   #meant = 0
@@ -271,7 +271,7 @@ export class CallRecord {
   }
 }
 
-/** Whether all of an answer was sent. */
+/** True if all of an answer was sent. */
 export function isWhole(response: ServerResponse): boolean {
   const { stream } = response as StreamCounts
   return stream === undefined ? response.writableFinished : response.writableEnded && stream.rstCode === 0

@@ -343,7 +343,7 @@ class SlidingWindow implements Meter {
     return Math.min(leaves, leaves + lead - (rest + 1) * this.#gapUs)
   }
 
-  /** Whether a call has a segment of its own before the one whose last call came at `last`. */
+  /** True if a call has a segment of its own before the one whose last call came at `last`. */
   #isBetween(state: Float64Array, at: number, moment: number, last: number): boolean {
     if (state[at + CLOSED]! + 1 >= this.#segments) return false
     return Math.floor(last / this.#segmentUs) !== Math.floor(moment / this.#segmentUs)

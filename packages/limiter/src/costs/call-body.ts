@@ -7,7 +7,7 @@ export const PREFIX_BYTES = 65_536
 
 /** What is known of the bytes of a body. */
 export interface BodyPart {
-  /** Whether there are no more. */
+  /** True if there are no more. */
   readonly isWhole: boolean
   /** The size of all of it, if that is known. */
   readonly bytes: number | undefined
@@ -68,7 +68,7 @@ function partOf({ length }: { readonly length: number }, bytes: number | undefin
 
 const knownCharsets: readonly string[] = ['utf-8', 'utf8', 'us-ascii', 'ascii']
 
-/** Whether a service that follows the content type may read something else in a body than JSON in UTF-8. */
+/** True if a service that follows the content type may read something else in a body than JSON in UTF-8. */
 function hasOtherReading(type: string | undefined, prefix: Buffer): boolean {
   if (type === undefined) return false
   const lower = type.toLowerCase()

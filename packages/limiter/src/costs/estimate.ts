@@ -53,7 +53,7 @@ function mostOf(group: readonly ReserveSource[], reading: Reading): number {
   return Math.max(1, ...group.map(source => amountOf(source, reading) ?? 1))
 }
 
-/** Whether the service may find nothing there. */
+/** True if the service may find nothing there. */
 function mayLack(source: ReserveSource, reading: Reading): boolean {
   return reading.fields.get(source)?.mayLack ?? amountOf(source, reading) === undefined
 }

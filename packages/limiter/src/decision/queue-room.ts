@@ -2,7 +2,7 @@ import type { QueuedWaiter } from './callers-in-queue.ts'
 import type { RuleState } from './rule-state.ts'
 
 /**
- * Whether one more call of a caller may wait. If all places are taken, it may if another caller has at least two calls more in the
+ * True if one more call of a caller may wait. If all places are taken, it may if another caller has at least two calls more in the
  * queue, of which the newest then leaves: one caller alone may use the whole queue, and does not keep others out of it.
  */
 export function hasRoom({ rule, waiting, callers }: RuleState, key: string): boolean {

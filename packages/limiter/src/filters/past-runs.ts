@@ -29,7 +29,7 @@ export function chargedBy({ limiter }: Filter<never, never>, past: readonly Past
   return same.length === 0 ? undefined : same.flatMap(run => run.charged)
 }
 
-/** Whether a filter of the same limiter has decided the request, as it is now, by the rules that match it. */
+/** True if a filter of the same limiter has decided the request, as it is now, by the rules that match it. */
 export function areMatchingDecided({ limiter }: Filter<never, never>, past: readonly PastRun[], asked: Asked): boolean {
   return past.some(run => run.filter.limiter === limiter && !run.filter.only && isSame(run.asked, asked))
 }

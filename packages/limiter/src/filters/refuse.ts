@@ -49,7 +49,7 @@ export function refuseUnready<Request, Reply>(
   return false
 }
 
-/** Whether the request was answered; an error is reported. */
+/** True if the request was answered; an error is reported. */
 function send<Request, Reply>(
   filter: Filter<Request, Reply>,
   request: Request,

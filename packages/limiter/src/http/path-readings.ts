@@ -45,7 +45,7 @@ const FEW_READINGS = 6
 /** Other characters cost less than a delimiter does. */
 const CHARACTERS_LIKE_ONE = 32
 
-/** Whether it would cost too much to read a path in every way: it is long, and has delimiters of several kinds. */
+/** True if it would cost too much to read a path in every way: it is long, and has delimiters of several kinds. */
 export function isTooAmbiguous(path: string): boolean {
   return path.length * MOST_READINGS > MOST_WORK && workFor(path) > MOST_WORK
 }

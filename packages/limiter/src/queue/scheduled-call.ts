@@ -5,7 +5,7 @@ import type { Sleeper } from './wake-heap.ts'
 
 /** Calls that wait and are all alike. */
 export interface Lane extends Sleeper {
-  /** Whether aborted calls can leave by a refund of the last turns. */
+  /** True if aborted calls can leave by a refund of the last turns. */
   canShift(gone: readonly ScheduledCall[]): boolean
   /** Removes aborted calls with all that they were charged; the calls behind them move up. */
   shift(gone: readonly ScheduledCall[], now: number): void
@@ -32,7 +32,7 @@ export interface ScheduledCall extends Sleeper, QueuedWaiter {
   settle(pending: PendingVerdict): void
 }
 
-/** Whether a charge is counted in this process: such a charge can be made again. */
+/** True if a charge is counted in this process: such a charge can be made again. */
 export function isLocal({ refund }: Receipt): boolean {
   return refund === undefined
 }

@@ -130,7 +130,7 @@ export class ScheduledCalls {
   }
 
   /**
-   * Whether calls wait in this process for the same counts of a shared store. The store may let a later call pass at once while its answer
+   * True if calls wait in this process for the same counts of a shared store. The store may let a later call pass at once while its answer
    * to an earlier one is under way, and the earlier one is then the first to pass.
    */
   isBehind({ receipts }: PendingVerdict): boolean {

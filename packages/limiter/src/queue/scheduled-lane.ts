@@ -47,7 +47,7 @@ export class WaitingLane implements Lane {
     return this.#first === undefined
   }
 
-  /** Whether a call with such a charge in this process is like those that wait here. */
+  /** True if a call with such a charge in this process is like those that wait here. */
   takes({ state, cost }: Receipt): boolean {
     return cost === this.#cost && state.table.meters === this.#meters
   }
@@ -90,7 +90,7 @@ export class WaitingLane implements Lane {
     return ahead
   }
 
-  /** Whether aborted calls can leave by a refund of the last turns. What another process counts cannot be counted again in any other way. */
+  /** True if aborted calls can leave by a refund of the last turns. What another process counts cannot be counted again in any other way. */
   canShift(gone: readonly ScheduledCall[]): boolean {
     if (!this.#isLocal) return true
     if (this.#turns.at(-1)![0]!.state.table.meters !== this.#meters) return false

@@ -14,7 +14,7 @@ interface QueueTicket {
   readonly key: string
   /** Calls of a higher rank are served first. */
   readonly rank: number
-  /** Whether another process may release a slot. */
+  /** True if another process may release a slot. */
   readonly polls: boolean
   /** Decides the call again; the verdict says whether the rule is still exhausted. */
   attempt(): PendingVerdict | Promise<PendingVerdict>

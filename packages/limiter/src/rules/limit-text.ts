@@ -18,7 +18,7 @@ export function parseRate(text: string): Limit | undefined {
   return periodMs === undefined || Number(digits) > MOST ? undefined : { count: Number(digits), periodMs }
 }
 
-/** Whether a limit as a rule has it, one of its levels, or one that depends on the caller, is per calendar period. */
+/** True if a limit as a rule has it, one of its levels, or one that depends on the caller, is per calendar period. */
 export function namesCalendar(limit: unknown): boolean {
   if (typeof limit === 'object' && limit !== null && !Array.isArray(limit)) {
     const { values, default: standard } = limit as { readonly values?: unknown; readonly default?: unknown }

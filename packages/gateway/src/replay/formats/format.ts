@@ -22,7 +22,7 @@ export interface LogEntry {
   left: boolean
   /** The status by which rules judged its end, if it is not `status`: 0 if they did not know it. */
   outcome: number | undefined
-  /** Whether the gateway answered in place of a service. */
+  /** True if the gateway answered in place of a service. */
   own: boolean
   /** What the gateway decided, in its own log. */
   verdict: 'passed' | 'refused' | undefined

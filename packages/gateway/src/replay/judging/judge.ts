@@ -18,7 +18,7 @@ export interface LoggedCall {
   readonly left?: boolean | undefined
   /** The status by which rules judged its end, if it is not `status`: 0 if they did not know it. */
   readonly outcome?: number | undefined
-  /** Whether the gateway answered in place of a service. */
+  /** True if the gateway answered in place of a service. */
   readonly own?: boolean | undefined
 }
 

@@ -60,7 +60,7 @@ function followStream({ stream }: Extract<NodeResponse, { stream: unknown }>): (
   ])
 }
 
-/** Whether the caller was waiting when the first of these methods was called. */
+/** True if the caller was waiting when the first of these methods was called. */
 function firstBreak(isWaiting: () => boolean, methods: readonly (readonly [object, string])[]): () => boolean {
   let isBroken: boolean | undefined
   const stops = methods.map(([object, name]) =>

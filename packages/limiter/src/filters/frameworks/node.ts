@@ -107,7 +107,7 @@ function pipelineOf(socket: Socket): Set<() => void> {
   return ends
 }
 
-/** Whether nothing can be sent any more: Node throws if an interim answer is sent on a stream that is over. */
+/** True if nothing can be sent any more: Node throws if an interim answer is sent on a stream that is over. */
 export function isGone(request: NodeRequest, response: NodeResponse): boolean {
   if ('stream' in response) return response.stream.destroyed || response.stream.closed
   return response.destroyed || request.socket.destroyed

@@ -429,7 +429,7 @@ function recordOf(check: Check, nameCheck: (name: string) => string | undefined 
   }
 }
 
-/** Whether a value is an object that was written as one, and no instance of a class. */
+/** True if a value is an object that was written as one, and no instance of a class. */
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   if (!isMap(value)) return false
   const prototype: unknown = Object.getPrototypeOf(value)

@@ -84,7 +84,7 @@ const known: readonly string[] = [...ruleWords, ...answerWords, ...limiterWords,
 
 const example = "rateLimit({ limit: '100/m' })"
 
-/** Whether `rateLimit` was given one limit in place of a limiter. Throws if it was given neither; `more` is its second argument. */
+/** True if `rateLimit` was given one limit in place of a limiter. Throws if it was given neither; `more` is its second argument. */
 export function isOneLimit(given: unknown, more?: unknown): given is RateLimitOptions<never> {
   if (isMounted(given)) {
     throw fault(`it was mounted without being called: write ${example} where it is mounted`)
@@ -101,7 +101,7 @@ export function isOneLimit(given: unknown, more?: unknown): given is RateLimitOp
   return !['decide', 'then', 'rules', 'config', 'rule'].some(word => word in given)
 }
 
-/** Whether a request, a context or an application was given, which no program makes itself; an instance with settings is fine. */
+/** True if a request, a context or an application was given, which no program makes itself; an instance with settings is fine. */
 function isMounted(given: unknown): boolean {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) return false
   if ('addHook' in given) return true

@@ -24,7 +24,7 @@ export interface OwnFilter<Request, Reply> extends OwnLimiter {
 /** The open filters that one line of a program has made with the same options. */
 interface Alike {
   count: number
-  /** Whether one of them has seen a request before the next was made, as in a handler that makes one for each request. */
+  /** True if one of them has seen a request before the next was made, as in a handler that makes one for each request. */
   hasServed: boolean
 }
 

@@ -29,7 +29,7 @@ export function parseStatuses(text: string): StatusRange | undefined {
 }
 
 /**
- * Whether a call with this outcome counts. An aborted call counts, so that disconnecting does not avoid the count. An answer below 400
+ * True if a call with this outcome counts. An aborted call counts, so that disconnecting does not avoid the count. An answer below 400
  * that the gateway gives itself is neither a success of the service nor a failure, and does not count.
  */
 export function compileCountWhen(ranges: readonly StatusRange[]): (outcome: CallOutcome) => boolean {
@@ -40,7 +40,7 @@ export function compileCountWhen(ranges: readonly StatusRange[]): (outcome: Call
   }
 }
 
-/** Whether a call of this method and outcome clears the count of its caller: only what a service has answered to a real use of it does. */
+/** True if a call of this method and outcome clears the count of its caller: only what a service has answered to a real use of it does. */
 export function compileResetWhen(ranges: readonly StatusRange[]): (outcome: CallOutcome, method: string) => boolean {
   return (outcome, method) => {
     const status = statusOf(outcome)

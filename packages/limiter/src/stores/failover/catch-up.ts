@@ -102,7 +102,7 @@ function continueWindow({ meter, state, at }: LevelState, used: number, taken: n
   meter.take(state, at, end - meter.windowUs!, used + taken, 0)
 }
 
-/** Whether a window that ends all at once begins with a call, and not at moments that are known before. */
+/** True if a window that ends all at once begins with a call, and not at moments that are known before. */
 export function beginsWithCall(meter: Meter, now: number): boolean {
   return isWindow(meter) && meter.endsAt?.(new Float64Array(meter.slots), 0, now) === 0
 }
@@ -115,7 +115,7 @@ export function laterMoments(windowUs: number, now: number): number[] {
   return [...moments.filter(afterUs => afterUs > 0 && afterUs < windowUs), windowUs]
 }
 
-/** Whether each call leaves a while after it was counted, and none is counted ahead of its time. */
+/** True if each call leaves a while after it was counted, and none is counted ahead of its time. */
 export function isWindow({ windowUs, maxWaitUs }: Meter): boolean {
   return windowUs !== undefined && maxWaitUs === 0
 }

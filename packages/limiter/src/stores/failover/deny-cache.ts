@@ -48,7 +48,7 @@ export class DenyCache {
     }
   }
 
-  /** Whether a charge is known not to fit. */
+  /** True if a charge is known not to fit. */
   denies(charge: FleetCharge, now: number): boolean {
     return this.#size > 0 && this.#denialOf(charge, now) !== undefined
   }

@@ -16,7 +16,7 @@ export interface LeaseBookOptions {
   readonly now: () => number
   /** Runs something later; default: a timer of this process. */
   readonly schedule?: ((run: () => void, ms: number) => unknown) | undefined
-  /** Whether the store has said that a charge does not fit at this moment. */
+  /** True if the store has said that a charge does not fit at this moment. */
   readonly isDenied: (charge: SharedCharge, now: number) => boolean
   /** The store has counted `used` permits of a lease, and answered a request that was sent at `askedAt`. */
   readonly onReport: (lease: Lease, used: number, answer: LeaseAnswer, askedAt: number) => void
@@ -138,7 +138,7 @@ export class LeaseBook {
     return answers.length === 0 ? undefined : Promise.all(answers).then(() => {})
   }
 
-  /** Whether the store counts permits of a key as held by this process: what it says of the key may change when they are reported. */
+  /** True if the store counts permits of a key as held by this process: what it says of the key may change when they are reported. */
   holdsBack(charge: SharedCharge): boolean {
     return this.#size > 0 && (this.#find(charge)?.holdsBack ?? false)
   }

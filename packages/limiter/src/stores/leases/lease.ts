@@ -150,23 +150,23 @@ export class Lease {
     this.#usedElsewhere += cost
   }
 
-  /** Whether permits can be asked for at `now`. */
+  /** True if permits can be asked for at `now`. */
   mayAsk(now: number): boolean {
     return this.#sent === undefined && now >= this.#askAfter && !this.#isEnding
   }
 
-  /** Whether a request is not answered yet. */
+  /** True if a request is not answered yet. */
   get hasSent(): boolean {
     return this.#sent !== undefined
   }
 
-  /** Whether permits were asked for, and the answer is awaited. */
+  /** True if permits were asked for, and the answer is awaited. */
   get isAsking(): boolean {
     if (!this.#sent || this.#sent.hasFailed || this.#sent.isLate) return false
     return this.#sent.request.needed + this.#sent.request.wanted > 0
   }
 
-  /** Whether the store does not know yet what this process has used of what it holds, and what it does not need. */
+  /** True if the store does not know yet what this process has used of what it holds, and what it does not need. */
   get holdsBack(): boolean {
     return this.#sent ? !this.#sent.hasFailed : this.#held > 0
   }

@@ -50,7 +50,7 @@ export class HeldSlots {
     }
   }
 
-  /** Whether what Redis has of a key is not known. */
+  /** True if what Redis has of a key is not known. */
   get hasDoubts(): boolean {
     for (const { doubts } of this.#held.values()) if (doubts === DOUBTS) return true
     return false
