@@ -192,7 +192,7 @@ test('a caller whose certificate is not valid is not served, nor is a session re
             for (const name of [sni, 'b.test']) {
               const again = { ...call, caller: as, sni: name }
               const seen = await call1(again, open(again, { maxVersion, session }))
-              // a server that does not resume it begins anew, with the certificate that is sent then
+              // a server that does not resume it begins a new one, with the certificate that is sent then
               const request = received.at(-1)
               if (seen !== undefined && received.length > first)
                 expect(commonName(request!)).toBe(as === 'none' ? undefined : as)

@@ -12,7 +12,7 @@ import { createAdmin } from '../../packages/gateway/src/admin/server/create-admi
 import { MemoryOverrides } from '../../packages/limiter/src/limits/overrides.ts'
 import { oddTexts, spellingsOf } from './operators.ts'
 
-// What operators, viewers and their proxies send to the admin API: nobody acts under another name, a viewer changes nothing, and no
+// What operators, viewers and their proxies send to the admin API: no one acts under another name, a viewer changes nothing, and no
 // text is shown that could be taken for something else.
 
 const token = 'the-token-of-operators'
