@@ -1,3 +1,4 @@
+import { commentLine } from 'diana-limiter/admin'
 import type { Identity, Role } from './identity/identity.ts'
 
 /** One change that was made through the admin API, or one that was refused. */
@@ -25,8 +26,9 @@ const most = 1000
 const mostRefused = 200
 const longestText = 256
 const longestSubject = 120
-/** Refusals beyond this are not recorded: anyone can cause them. */
+/** Refusals beyond this are not recorded: anyone can cause them. One client can cause a part of them only. */
 const refusedPerMinute = 60
+const refusedOfClientPerMinute = 20
 const minuteMs = 60_000
 
 /** Who changed what, and when; and who was refused, in a list of their own, so that guesses push out no change. */
@@ -44,9 +46,9 @@ export class Audit {
   add(entry: AuditEntry): void {
     const bounded = {
       ...entry,
-      subject: entry.subject.slice(0, longestSubject),
-      from: entry.from.slice(0, longestText),
-      who: entry.who.slice(0, longestText),
+      subject: seen(entry.subject, longestSubject),
+      from: seen(entry.from, longestText),
+      who: seen(entry.who, longestText),
     }
     if (bounded.refused !== undefined && this.#isKnown(bounded)) return
     this.#keep(bounded)
@@ -66,15 +68,38 @@ export class Audit {
   #keep(entry: AuditEntry): void {
     const [list, bound] = entry.refused === undefined ? [this.#changes, most] : [this.#refused, mostRefused]
     list.push(entry)
-    if (list.length > bound) list.shift()
+    if (list.length > bound) list.splice(entry.refused === undefined ? 0 : oldestOfLoudest(list), 1)
   }
 
   /** Whether the same was refused in the last minute, or too much was. */
   #isKnown({ at, who, from, operation, refused }: AuditEntry): boolean {
     const lately = this.#refused.filter(entry => at - entry.at < minuteMs)
     if (lately.length >= refusedPerMinute) return true
+    if (lately.filter(one => isOneClient(one, { who, from })).length >= refusedOfClientPerMinute) return true
     return lately.some(
       one => one.who === who && one.from === from && one.operation === operation && one.refused === refused,
     )
   }
+}
+
+type Client = Pick<AuditEntry, 'who' | 'from'>
+
+function isOneClient(one: Client, other: Client): boolean {
+  return one.who === other.who && one.from === other.from
+}
+
+/** Where the oldest entry is of the client with the most: a flood pushes out entries of its own. */
+function oldestOfLoudest(entries: readonly AuditEntry[]): number {
+  const counts = new Map<string, number>()
+  const nameOf = ({ who, from }: Client): string => JSON.stringify([who, from])
+  for (const entry of entries) counts.set(nameOf(entry), (counts.get(nameOf(entry)) ?? 0) + 1)
+  const most = Math.max(...counts.values())
+  return entries.findIndex(entry => counts.get(nameOf(entry)) === most)
+}
+
+/** Text for other operators, on one line and without what could deceive them. */
+function seen(text: string, longest: number): string {
+  return commentLine(text)
+    .slice(0, longest)
+    .replace(/\p{Cs}/gu, '')
 }

@@ -114,8 +114,7 @@ export class LimiterAdmin {
 
   /** The limits that operators have given single callers, at most `most`; those that have ended are left out. */
   async overrides(most = 1000): Promise<Override[]> {
-    const now = Date.now()
-    return (await this.#engine.limits.overrides.list(most)).filter(({ until = Infinity }) => until > now)
+    return await this.#engine.limits.overrides.list(most, Date.now())
   }
 
   /** Gives one caller of a rule another limit, for all processes that share the store; throws if the rule cannot count it. */

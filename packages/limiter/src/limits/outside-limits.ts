@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import type { Call } from '../call.ts'
 import { type Repeated, repeat } from '../common/background.ts'
 import { warnOnce } from '../common/warn-once.ts'
@@ -46,6 +47,8 @@ export class OutsideLimits {
     const { send, prefix = 'diana' } = options
     this.overrides = send ? new RedisOverrides(send, prefix) : new MemoryOverrides()
     this.#nowMs = options.nowMs()
+    // each open question listens to it; Node would report more than ten as a leak
+    setMaxListeners(0, this.#abort.signal)
   }
 
   close(): void {
@@ -167,8 +170,10 @@ function fill(address: string, read: (name: string) => string): string {
   return address.replaceAll(/\{([^{}]+)\}/g, (_, name: string) => read(name))
 }
 
-/** The URL of a caller; undefined for one whose value would lead to another place, such as `..` */
+/** The URL of a caller; undefined for one whose value would lead to another place, such as `..`, or is no text. */
 function urlOf(address: string, values: Readonly<Record<string, string>>): URL | undefined {
+  // half a surrogate pair has no bytes in UTF-8: that is no trouble of the server
+  if (Object.values(values).some(value => /\p{Cs}/u.test(value))) return undefined
   const filled = fill(address, name => encodeURIComponent(values[name]!))
   const [path = ''] = filled.split(/[?#]/, 1)
   return path.split('/').some(part => /^(\.|%2e){1,2}$/i.test(part)) ? undefined : new URL(filled)

@@ -21,8 +21,8 @@ export interface OverrideStore {
   set(override: Override): Promise<void>
   /** Returns whether there was one. */
   remove(rule: string, key: string): Promise<boolean>
-  /** At most `most` of them. */
-  list(most: number): Promise<Override[]>
+  /** At most `most` of those that have not ended. */
+  list(most: number, nowMs: number): Promise<Override[]>
   /** The callers whose override has changed since the last time. */
   changes(): Promise<readonly (readonly [rule: string, key: string])[]>
 }
@@ -46,8 +46,8 @@ export class MemoryOverrides implements OverrideStore {
     return this.#overrides.delete(fieldOf(rule, key))
   }
 
-  async list(most: number): Promise<Override[]> {
-    return [...this.#overrides.values()].slice(0, most)
+  async list(most: number, nowMs: number): Promise<Override[]> {
+    return [...this.#overrides.values()].filter(one => isInForce(one, nowMs)).slice(0, most)
   }
 
   async changes(): Promise<readonly (readonly [string, string])[]> {
@@ -91,14 +91,14 @@ export class RedisOverrides implements OverrideStore {
     return removed
   }
 
-  async list(most: number): Promise<Override[]> {
+  async list(most: number, nowMs: number): Promise<Override[]> {
     const found: Override[] = []
     for (let cursor = '0', isFirst = true; isFirst || (cursor !== '0' && found.length < most); isFirst = false) {
       const [next, pairs] = (await this.#send(['HSCAN', this.#hash, cursor, 'COUNT', '500'])) as [unknown, unknown[]]
       for (let i = 0; i + 1 < pairs.length && found.length < most; i += 2) {
         const named = namesIn(String(pairs[i]))
         const override = named && read(pairs[i + 1], ...named)
-        if (override) found.push(override)
+        if (override && isInForce(override, nowMs)) found.push(override)
       }
       cursor = String(next)
     }
@@ -123,6 +123,10 @@ export class RedisOverrides implements OverrideStore {
     const [seconds, us] = (await this.#send(['TIME'])) as [unknown, unknown]
     return Number(seconds) * 1000 + Math.floor(Number(us) / 1000)
   }
+}
+
+function isInForce({ until = Number.POSITIVE_INFINITY }: Override, nowMs: number): boolean {
+  return until > nowMs
 }
 
 function fieldOf(rule: string, key: string): string {

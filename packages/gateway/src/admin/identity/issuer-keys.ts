@@ -104,6 +104,10 @@ function keysAddressIn(text: string, issuer: string): string {
   if (typeof address !== 'string') throw new Error('the issuer does not say where its keys are: set jwks')
   const fault = keyUrlFault(address)
   if (fault !== undefined) throw new Error(`the address of its keys ${fault}`)
+  // an issuer elsewhere must not lead this process to a server of this machine
+  const { protocol, origin } = new URL(address)
+  if (protocol === 'http:' && origin !== new URL(issuer).origin)
+    throw new Error('the address of its keys begins with http:// and is not that of the issuer: set jwks')
   return address
 }
 

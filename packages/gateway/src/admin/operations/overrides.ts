@@ -1,5 +1,5 @@
 import { type Call, DianaError } from 'diana-limiter'
-import { adminOf, callOfKey, type Override } from 'diana-limiter/admin'
+import { adminOf, callOfKey, commentLine, type Override } from 'diana-limiter/admin'
 import { z } from 'zod'
 import { Refusal } from '../refusal.ts'
 import { findCaller, idOf, showKey } from './callers.ts'
@@ -44,13 +44,19 @@ export const overrideOperations: readonly Operation[] = [
       ...who,
       limit: z.string().min(1).max(32).describe('such as 5000/h; 0/h refuses all calls'),
       until: moment.optional().describe('when it ends; left out, it has no end'),
-      setBy: z.string().max(128).optional().describe('who has set it, for the record'),
+      setBy: z
+        .string()
+        .max(128)
+        .optional()
+        .describe('who has set it, for the record; a user who is known by name is named instead'),
       reason: z.string().max(512).optional(),
     }),
     answer: overrideShape,
     refusals: { 404: 'there is no such rule, or caller' },
-    run: async ({ body }, context) => {
-      const { rule, limit, until, setBy, reason } = body
+    run: async ({ body, identity }, context) => {
+      const { rule, limit, until } = body
+      const setBy = identity.user ?? lineOf(body.setBy)
+      const reason = lineOf(body.reason)
       const caller = await whoOf(body, context)
       return show(
         await refusing(adminOf(context.limiter).setOverride(rule, caller, { limit, until, setBy, reason })),
@@ -104,6 +110,11 @@ async function whoOf(
   if (key !== undefined) return key
   if (asked === undefined) throw new Refusal(400, 'Name the caller: by key or call.')
   return toCall(fromParts(asked), asked.ip, limiter)
+}
+
+/** Other operators read it: on one line, without what cannot be seen. */
+function lineOf(text: string | undefined): string | undefined {
+  return text === undefined ? undefined : commentLine(text)
 }
 
 /** What the limiter does not accept is the fault of the question. */

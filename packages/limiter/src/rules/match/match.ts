@@ -7,7 +7,7 @@ import type { Match } from '../rule.ts'
 import { conditionsOf } from './condition.ts'
 import { type Budget, type Candidate, RuleGroup } from './group.ts'
 import { canonicalPattern, PathTree } from './path.ts'
-import { Search } from './search.ts'
+import { type Reading, Search } from './search.ts'
 
 export interface Matchable {
   readonly match: Match
@@ -16,8 +16,11 @@ export interface Matchable {
 /** What a search returns for a path that can be read in too many ways. */
 export const TOO_AMBIGUOUS: number = -1
 
-/** Puts the rules that match a call into `found`, in the order of the document, and returns how many there are, or TOO_AMBIGUOUS. */
-export type Matcher<R> = (call: Call, found: R[]) => number
+/**
+ * Puts the rules that match a call into `found`, in the order of the document, and returns how many there are, or TOO_AMBIGUOUS. Rules
+ * that hold by any reading of the call match, or by the given one only.
+ */
+export type Matcher<R> = (call: Call, found: R[], reading?: Reading) => number
 
 const MAX_INDEXED_VALUES = 300_000
 
@@ -41,14 +44,18 @@ export function compileMatch<R extends Matchable>(rules: readonly R[]): Matcher<
   }
   const everywhere = new RuleGroup(anyPath, budget)
   const search = new Search(rules.length)
-  return (call, found) => {
-    search.begin(call)
+  return (call, found, reading) => {
+    search.begin(call, reading)
     everywhere.collect(search)
     if (byPattern.size > 0) {
       const { path, otherPath, earlierPaths, caseInsensitive = false } = call
       if (caseInsensitive) anyCaseTree ??= treeOf(foldPatterns(byPattern), { values: MAX_INDEXED_VALUES })
       const fold = caseInsensitive ? inLowerCase : asItIs
       const paths = caseInsensitive ? anyCaseTree! : tree
+      if (reading !== undefined) {
+        paths.collect(fold(reading.path), search)
+        return search.end(rules, found)
+      }
       let isReadable = collect(paths, path, fold, search)
       if (otherPath !== undefined) isReadable &&= collect(paths, otherPath, fold, search)
       if (earlierPaths !== undefined) {

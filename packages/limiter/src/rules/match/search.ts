@@ -1,6 +1,13 @@
 import type { Call } from '../../call.ts'
 import { hostName, looseHostName } from '../../http/host-name.ts'
 
+/** What one server may take a call for. */
+export interface Reading {
+  readonly path: string
+  readonly method: string
+  readonly host: string
+}
+
 /** One call as the indexes read it, and the rules found so far. A compiled match has one and uses it for every call. */
 export class Search {
   /** The number of this search: a condition that remembers it was visited by this search before. */
@@ -10,6 +17,7 @@ export class Search {
   #method: string | undefined
   #host: string | undefined
   #otherMethods: readonly string[] | undefined
+  #authority: string | undefined
   readonly #positions: Int32Array
   readonly #foundIn: Float64Array
 
@@ -18,14 +26,15 @@ export class Search {
     this.#foundIn = new Float64Array(rules)
   }
 
-  /** Fields that no rule uses are not read: filters compute some of them only on demand. */
-  begin(call: Call): void {
+  /** Fields that no rule uses are not read: filters compute some of them only on demand. With a reading, no other one is searched. */
+  begin(call: Call, reading?: Reading): void {
     this.round++
     this.#count = 0
     this.#call = call
-    this.#method = undefined
-    this.#host = undefined
-    this.#otherMethods = undefined
+    this.#method = reading?.method
+    this.#host = reading?.host
+    this.#otherMethods = reading && NONE
+    this.#authority = reading && ''
   }
 
   get method(): string {
@@ -47,8 +56,8 @@ export class Search {
 
   /** The host that HTTP/2 names beside a Host header; frameworks differ in which of the two they take. */
   get authority(): string {
-    const authority = this.headers?.[':authority']
-    return typeof authority === 'string' && authority !== this.#call?.host ? readHost(authority) : ''
+    this.#authority ??= this.#call === undefined ? '' : otherHostOf(this.#call)
+    return this.#authority
   }
 
   get headers(): Call['headers'] {
@@ -94,7 +103,7 @@ const OVERRIDING = ['x-http-method-override', 'x-http-method', 'x-method-overrid
 const OVERRIDING_FIELD = '_method'
 const NONE: readonly string[] = []
 
-function overridesOf({ headers, query }: Call): readonly string[] {
+export function overridesOf({ headers, query }: Call): readonly string[] {
   let found = NONE
   for (const name of OVERRIDING) {
     const value = headers?.[name]
@@ -119,6 +128,11 @@ function methodsIn(text: string): string[] {
 
 const MOST_OVERRIDE = 256
 
-function readHost(text: string): string {
+export function otherHostOf({ headers, host }: Call): string {
+  const authority = headers?.[':authority']
+  return typeof authority === 'string' && authority !== host ? readHost(authority) : ''
+}
+
+export function readHost(text: string): string {
   return hostName(text) ?? looseHostName(text)
 }

@@ -1,6 +1,8 @@
 import type { Call } from '../../call.ts'
 import { type KeyInput, readerOf } from '../../dimensions/key.ts'
 import { compileMatch } from '../match/match.ts'
+import { isAmbiguous, readingsOfCall } from '../match/reading.ts'
+import type { Reading } from '../match/search.ts'
 import type { PriorityEntry } from '../rule.ts'
 import { levelNamed, namedLevels } from './levels.ts'
 
@@ -8,7 +10,7 @@ import { levelNamed, namedLevels } from './levels.ts'
 export interface Priorities {
   /** From the lowest to the highest. */
   readonly levels: readonly number[]
-  /** The level of a call: what the first line says that has one for it. */
+  /** The level of a call: what the first line says that has one for it; if servers may read the call in several ways, the lowest of them. */
   levelOf(call: Call): number
   /** The rank of a level: 0 for the lowest, 1 for the highest. */
   rankOf(level: number): number
@@ -22,15 +24,21 @@ export function compilePriorities(entries: readonly PriorityEntry[], lookup: Key
   const found: typeof compiled = []
   const levels = [...new Set([DEFAULT_LEVEL, ...entries.flatMap(levelsIn)])].sort((a, b) => a - b)
   const highest = Math.max(1, levels.length - 1)
+  const levelBy = (call: Call, reading?: Reading): number => {
+    const size = match(call, found, reading)
+    for (let i = 0; i < size; i++) {
+      const level = found[i]!.levelOf(call)
+      if (level !== undefined) return level
+    }
+    return DEFAULT_LEVEL
+  }
   return {
     levels,
     levelOf(call) {
-      const size = match(call, found)
-      for (let i = 0; i < size; i++) {
-        const level = found[i]!.levelOf(call)
-        if (level !== undefined) return level
-      }
-      return DEFAULT_LEVEL
+      if (!isAmbiguous(call)) return levelBy(call)
+      // rules about each reading hold, but a caller must not get a level by a reading that the handler does not have
+      const readings = readingsOfCall(call)
+      return readings === undefined ? levels[0]! : Math.min(...readings.map(reading => levelBy(call, reading)))
     },
     rankOf(level) {
       const above = levels.findIndex(one => one > level)

@@ -82,7 +82,10 @@ function fromFault(text: string): string | undefined {
     return 'must be redis:<key> or a URL with the caller in braces: redis:limits:{account}, https://plans.internal/{account}'
   }
   if (!text.startsWith('redis:')) {
-    const [host = ''] = text.slice(text.indexOf('://') + 3).split(/[/?#\\]/, 1)
+    // a URL parser skips tabs and line ends, reads \ as /, and finds the host behind any number of slashes
+    if (/[\\\s\p{C}]/u.test(text)) return 'must have no backslash, blank or control character: write %5C or %20'
+    const [host = ''] = text.slice(text.indexOf('://') + 3).split(/[/?#]/, 1)
+    if (host === '') return 'names no host: write it behind two slashes, as in https://plans/{account}'
     if (/[{}]/.test(host))
       return 'must not let callers choose the host: write them into the path, as in https://plans/{account}'
     if (host.includes('@')) return 'must not hold credentials: let a server on a private network answer without them'

@@ -1,0 +1,45 @@
+import type { Call } from '../../call.ts'
+import { lettersOf, lettersOfBytes } from '../../http/path-letters.ts'
+import { hasReadings, isTooAmbiguous, readingsOf } from '../../http/path-readings.ts'
+import { otherHostOf, overridesOf, type Reading, readHost } from './search.ts'
+
+/** Whether servers may take a call for different ones; false for most, and quick. */
+export function isAmbiguous(call: Call): boolean {
+  const { path, otherPath, earlierPaths } = call
+  return (
+    otherPath !== undefined ||
+    hasOtherPaths(path) ||
+    overridesOf(call).length > 0 ||
+    otherHostOf(call) !== '' ||
+    (earlierPaths?.some(hasOtherPaths) ?? false)
+  )
+}
+
+/** Every call that servers may take a call for; undefined if there are too many. */
+export function readingsOfCall(call: Call): Reading[] | undefined {
+  const { path, otherPath, earlierPaths = [] } = call
+  const paths = new Set<string>()
+  for (const one of [path, otherPath, ...earlierPaths]) if (one !== undefined && !addPaths(one, paths)) return undefined
+  const methods = new Set([call.method.toUpperCase(), ...overridesOf(call)])
+  const hosts = new Set([readHost(call.host ?? ''), otherHostOf(call) || readHost(call.host ?? '')])
+  if (paths.size * methods.size > MOST) return undefined
+  return [...paths].flatMap(path => [...methods].flatMap(method => [...hosts].map(host => ({ path, method, host }))))
+}
+
+/** Only an attacker sends a call with more. */
+const MOST = 1000
+
+function hasOtherPaths(path: string): boolean {
+  return hasReadings(lettersOf(path)) || lettersOfBytes(path) !== undefined
+}
+
+function addPaths(path: string, paths: Set<string>): boolean {
+  const letters = lettersOf(path)
+  paths.add(letters)
+  if (hasReadings(letters)) {
+    if (isTooAmbiguous(letters)) return false
+    for (const reading of readingsOf(letters)) paths.add(reading)
+  }
+  const sent = lettersOfBytes(path)
+  return sent === undefined || addPaths(sent, paths)
+}
