@@ -15,6 +15,10 @@ import { Deadline } from '../packages/limiter/src/stores/failover/deadline.ts'
 import { localCharge, MemoryStore } from '../packages/limiter/src/stores/memory/memory-store.ts'
 import { endWhenSilent } from '../packages/limiter/src/stores/redis/connection/silence-watch.ts'
 
+import { counter, fail, type Loop } from './helpers/loop.ts'
+import { loopsOfGateway } from './helpers/loops-of-gateway.ts'
+import { loopsOfLimiter } from './helpers/loops-of-limiter.ts'
+
 const root = fileURLToPath(new URL('..', import.meta.url))
 const sources = ['limiter', 'gateway', 'dashboard'].flatMap(name => {
   const folder = join(root, 'packages', name, 'src')
@@ -36,10 +40,6 @@ afterEach(() => {
   vi.useRealTimers()
   vi.restoreAllMocks()
 })
-
-const fail = (): never => {
-  throw new Error('a bad member')
-}
 
 describe('work in the background', () => {
   test('no package sets an interval except by the function that catches its errors', () => {
@@ -73,21 +73,9 @@ describe('work in the background', () => {
   })
 })
 
-interface Loop {
-  /** The name under which its errors are counted. */
-  readonly place: string
-  /** How long it takes until each member has been visited twice. */
-  readonly ms: number
-  /** Adds a good member, a bad one that throws, and another good one; returns how often the good ones have been visited. */
-  start(): readonly (() => number)[]
-}
-
-const counter = (): { count: number; visit: () => void } => {
-  const self = { count: 0, visit: () => void self.count++ }
-  return self
-}
-
 const loops: readonly Loop[] = [
+  ...loopsOfLimiter,
+  ...loopsOfGateway,
   {
     place: 'transfers',
     ms: 1100,
@@ -232,10 +220,123 @@ const loops: readonly Loop[] = [
   },
 ]
 
+/** Places of one task each, which is not made of members: the function that repeats it is tested above. */
+const singleTasks = ['the watchdog of systemd', 'connections to Redis']
+
+/**
+ * The timers and pauses of each file. One that is set again by its own work is a loop and belongs in the table, where a member of it
+ * throws; only then, or if it runs once, its file gets another number here.
+ */
+const timers: Readonly<Record<string, number>> = {
+  'dashboard/figures/live.ts': 6,
+  'dashboard/now/use-history.ts': 1,
+  'dashboard/parts/settled.ts': 1,
+  'gateway/admin/live.ts': 1,
+  'gateway/admin/stream.ts': 1,
+  'gateway/cli/top.ts': 2,
+  'gateway/connections/bulk-queue.ts': 1,
+  'gateway/connections/caller-connections.ts': 1,
+  'gateway/connections/lingering-close.ts': 2,
+  'gateway/connections/proxy-headers.ts': 1,
+  'gateway/gateway.ts': 1,
+  'gateway/http2/caller-sessions.ts': 2,
+  'gateway/http2/http2-response.ts': 3,
+  'gateway/http2/session-probes.ts': 2,
+  'gateway/http2/stream-resets.ts': 1,
+  'gateway/lifecycle/closing.ts': 1,
+  'gateway/lifecycle/gateway-process.ts': 1,
+  'gateway/lifecycle/successor.ts': 1,
+  'gateway/proxy/answers/reply-sink.ts': 1,
+  'gateway/proxy/forwarding.ts': 1,
+  'gateway/proxy/tunnels.ts': 3,
+  'gateway/serve/grpc/grpc-call.ts': 2,
+  'gateway/serve/grpc/grpc-server.ts': 1,
+  'gateway/serve/http/reservations.ts': 1,
+  'gateway/serve/serve-process.ts': 1,
+  'gateway/serve/spoe/spoe-server.ts': 2,
+  'gateway/server.ts': 1,
+  'gateway/telemetry/logging/line-sinks.ts': 1,
+  'gateway/telemetry/logging/line-writer.ts': 2,
+  'gateway/telemetry/register-http-metrics.ts': 1,
+  'gateway/telemetry/tracing/span-exporter.ts': 2,
+  'gateway/upstreams/health/health-checks.ts': 2,
+  'gateway/upstreams/http1/failed-writes.ts': 1,
+  'gateway/upstreams/http1/short-exchange.ts': 1,
+  'gateway/upstreams/http2/service-stream.ts': 2,
+  'gateway/upstreams/names.ts': 1,
+  'gateway/upstreams/slots.ts': 2,
+  'gateway/upstreams/upstream.ts': 1,
+  'gateway/workers/supervised-process.ts': 2,
+  'gateway/workers/supervisor.ts': 2,
+  'limiter/admin/documents.ts': 1,
+  'limiter/create/start-limiter.ts': 1,
+  'limiter/engine/engine.ts': 4,
+  'limiter/filters/costs/peek-body.ts': 1,
+  'limiter/filters/one-line/own-limiter.ts': 1,
+  'limiter/filters/refuse.ts': 1,
+  'limiter/limits/limit-cache.ts': 1,
+  'limiter/metrics/prom-client.ts': 1,
+  'limiter/overload/load-signal.ts': 1,
+  'limiter/pacing/rate-limiter.ts': 2,
+  'limiter/pacing/shared-pace.ts': 1,
+  'limiter/queue/long-timer.ts': 3,
+  'limiter/queue/scheduled-calls.ts': 2,
+  'limiter/queue/slot-queue.ts': 2,
+  'limiter/queue/timers.ts': 2,
+  'limiter/reload/document-thread.ts': 2,
+  'limiter/reload/live-rules.ts': 2,
+  'limiter/sources/apollo.ts': 1,
+  'limiter/sources/client/fetch-lines.ts': 2,
+  'limiter/sources/client/follow.ts': 1,
+  'limiter/sources/client/pause.ts': 2,
+  'limiter/sources/client/signal.ts': 1,
+  'limiter/sources/client/within.ts': 1,
+  'limiter/sources/consul.ts': 1,
+  'limiter/sources/etcd.ts': 1,
+  'limiter/sources/file.ts': 1,
+  'limiter/sources/http.ts': 1,
+  'limiter/sources/nacos.ts': 2,
+  'limiter/sources/redis.ts': 1,
+  'limiter/stats/history/fleet-reporter.ts': 1,
+  'limiter/stores/counting/client.ts': 3,
+  'limiter/stores/credits.ts': 2,
+  'limiter/stores/failover/deadline.ts': 4,
+  'limiter/stores/failover/failover-store.ts': 1,
+  'limiter/stores/failover/recovery.ts': 3,
+  'limiter/stores/failover/settlements.ts': 1,
+  'limiter/stores/leases/lease-book.ts': 2,
+  'limiter/stores/membership/heartbeat.ts': 2,
+  'limiter/stores/redis/connection/connector.ts': 2,
+  'limiter/stores/redis/redis-store.ts': 2,
+}
+
+describe('the table of loops', () => {
+  test('the table of loops has every place under which errors of the background are counted', () => {
+    const named = /\b(?:repeat|visitAll|attempt|reportFault)\(\s*'([^']+)'|^const (?:PLACE|place) = '([^']+)'/gm
+    const places = new Set(
+      sources.flatMap(({ text }) => [...text.matchAll(named)].map(([, given, constant]) => given ?? constant)),
+    )
+    const tested = new Set([...loops.map(({ place }) => place), ...singleTasks])
+    expect([...places].filter(place => !tested.has(place!))).toEqual([])
+    expect([...tested].filter(place => !places.has(place))).toEqual([])
+    // the test could not see a place that is computed
+    const computed = /\b(?:repeat|visitAll|reportFault)\((?!\s*'|PLACE\b|place\b|\d)[^)]/
+    const unseen = sources.filter(({ text }) => computed.test(text.replaceAll(/\.repeat\(|function \w+</g, '')))
+    expect(unseen.map(({ file }) => file)).toEqual([])
+  })
+
+  test('the table of loops is looked at whenever a file gets another timer', () => {
+    const timer = /(?<![.#\w])(?:setTimeout|setImmediate|queueMicrotask|pause)\(|[tT]imers\.(?:set|soon|pause)\(/g
+    const found = sources.map(({ file, text }) => [file, [...text.matchAll(timer)].length] as const)
+    expect(Object.fromEntries(found.filter(([, count]) => count > 0))).toEqual(timers)
+  })
+})
+
 describe('a loop of the background goes on with the rest if one member throws:', () => {
-  test.each(loops)('$place', async ({ place, ms, start }) => {
+  const rows = loops.map(loop => [loop.name ? `${loop.place}, ${loop.name}` : loop.place, loop] as const)
+  test.each(rows)('%s', async (_, { place, ms, start }) => {
     const before = faultCounts()[place] ?? 0
-    const counts = start()
+    const counts = await start()
     await vi.advanceTimersByTimeAsync(ms)
     for (const count of counts) expect(count()).toBeGreaterThan(0)
     expect(faultCounts()[place]! - before).toBeGreaterThan(0)

@@ -1,6 +1,8 @@
 import { adminTokenGuesses } from './admin-token-guesses.mjs'
 import { connectionFlood } from './connection-flood.mjs'
 import { largeBodies } from './large-bodies.mjs'
+import { oddVersions } from './odd-versions.mjs'
+import { oneCallerFillsQueue } from './one-caller-fills-queue.mjs'
 import { optionsAsterisk } from './options-asterisk.mjs'
 import { pathSpellings } from './path-spellings.mjs'
 import { pipelinedThenGone } from './pipelined-then-gone.mjs'
@@ -8,6 +10,7 @@ import { reasonPhrases } from './reason-phrases.mjs'
 import { slowBodies } from './slow-bodies.mjs'
 import { slowHeaders } from './slow-headers.mjs'
 import { slowReaders } from './slow-readers.mjs'
+import { expectThenReset, rapidReset } from './stream-resets.mjs'
 import { unknownHmacKeys } from './unknown-hmac-keys.mjs'
 import { upgradeBehindCall } from './upgrade-behind-call.mjs'
 
@@ -25,4 +28,8 @@ export const attacks = [
   pathSpellings,
   adminTokenGuesses,
   unknownHmacKeys,
+  oddVersions,
+  expectThenReset,
+  rapidReset,
+  oneCallerFillsQueue,
 ]

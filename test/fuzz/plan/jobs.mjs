@@ -14,9 +14,9 @@ const short = [
       [3, 10, 'storm'],
       [2, 4, 'answers'],
       [11, 5, 'orderly'],
-      [1, 9, 'http2'],
-      [1, 2, 'versions'],
-      [1, 3, 'resets'],
+      [10, 0, 'http2'],
+      [9, 8, 'versions'],
+      [2, 1, 'resets'],
     ],
   },
   {
@@ -30,18 +30,18 @@ const short = [
   {
     configuration: { workers: 1, filter: 'none', isTls: true },
     rounds: [
-      [1, 4, 'http2'],
-      [1, 5, 'versions'],
+      [8, 2, 'http2'],
+      [9, 6, 'versions'],
     ],
   },
   {
     configuration: { workers: 1, filter: 'none', target: 'serve' },
     rounds: [
-      [1, 6, 'versions'],
-      [1, 6, 'resets'],
-      [1, 6, 'resets', 'grpc'],
+      [9, 6, 'versions'],
+      [3, 1, 'resets'],
+      [7, 6, 'resets', 'grpc'],
       [1, 6, 'spoe', 'spoe'],
-      [1, 6, 'versions', 'admin'],
+      [9, 6, 'versions', 'admin'],
     ],
   },
 ]

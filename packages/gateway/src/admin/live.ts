@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Limiter } from 'diana-limiter'
 import { OverloadHistory, type Stats, StatsHistory } from 'diana-limiter/admin'
+import { attempt, visitAll } from 'diana-limiter/gateway'
 import type { ProcessState } from './merge-states.ts'
 import type { Processes } from './processes.ts'
 import { ProcessHistory } from './services/process-history.ts'
@@ -95,41 +96,50 @@ export class Live {
   }
 
   async #look(): Promise<void> {
+    const second = Math.floor(Date.now() / 1000) * 1000 - 1000
     try {
-      const second = Math.floor(Date.now() / 1000) * 1000 - 1000
       const [figures, reports] = await Promise.all([this.#processes.figures(), this.#readReports()])
       const loads = await this.#processes.takeLoads()
-      this.#stats = figures
-      this.#states = this.#processes.states()
-      this.#reports = reports
-      this.services.record(second / 1000, reports)
-      this.processHistory.record(second / 1000, reports)
-      const { at, total, rules, store } = this.history.record(figures, loads, second)
-      for (const [rule, load] of loads) this.#loads.set(rule, { load, at: second })
-      for (const [rule, { at: seen }] of this.#loads) if (second - seen >= loadMs) this.#loads.delete(rule)
-      const overloadSecond = this.overloadHistory.record(figures, second)
-      const counted = new Map(rules.map(({ id, ...counts }) => [id, counts]))
-      const told = new Map<string, object>()
-      for (const { id, waiting, leased = 0 } of figures.rules) {
-        const counts = counted.get(id)
-        if (!counts && waiting + leased === 0) continue
-        told.set(id, { ...(counts ?? nothing), waiting, ...(leased > 0 ? { leased } : {}) })
-      }
-      const waiting = figures.rules.reduce((sum, rule) => sum + rule.waiting, 0)
-      this.#tell({
-        event: 'figures',
-        data: {
-          ...{ at, total: { ...total, waiting }, rules: Object.fromEntries(told), store, ...overloadSecond },
-          ...costsOf(figures),
-        },
-      })
-      this.#tellStatus()
+      attempt('live figures', () => this.#record(second, figures, reports, loads))
     } catch {
       // a process that ends while it is asked is told of by whoever runs it; the next second asks again
     }
     if (this.#closed) return
     // a little after the second has ended, so that it is whole
     this.#timer = setTimeout(() => void this.#look(), 1000 - (Date.now() % 1000) + 5).unref()
+  }
+
+  #record(
+    second: number,
+    figures: Stats,
+    reports: readonly ProcessReport[],
+    loads: Awaited<ReturnType<Processes['takeLoads']>>,
+  ): void {
+    this.#stats = figures
+    this.#states = this.#processes.states()
+    this.#reports = reports
+    this.services.record(second / 1000, reports)
+    this.processHistory.record(second / 1000, reports)
+    const { at, total, rules, store } = this.history.record(figures, loads, second)
+    for (const [rule, load] of loads) this.#loads.set(rule, { load, at: second })
+    for (const [rule, { at: seen }] of this.#loads) if (second - seen >= loadMs) this.#loads.delete(rule)
+    const overloadSecond = this.overloadHistory.record(figures, second)
+    const counted = new Map(rules.map(({ id, ...counts }) => [id, counts]))
+    const told = new Map<string, object>()
+    for (const { id, waiting, leased = 0 } of figures.rules) {
+      const counts = counted.get(id)
+      if (!counts && waiting + leased === 0) continue
+      told.set(id, { ...(counts ?? nothing), waiting, ...(leased > 0 ? { leased } : {}) })
+    }
+    const waiting = figures.rules.reduce((sum, rule) => sum + rule.waiting, 0)
+    this.#tell({
+      event: 'figures',
+      data: {
+        ...{ at, total: { ...total, waiting }, rules: Object.fromEntries(told), store, ...overloadSecond },
+        ...costsOf(figures),
+      },
+    })
+    this.#tellStatus()
   }
 
   /** A process that cannot be measured must not keep the figures from being read. */
@@ -149,14 +159,12 @@ export class Live {
   }
 
   #tell(news: News): void {
-    for (const listener of this.#listeners) {
-      try {
-        listener(news)
-      } catch {
-        // whoever cannot be told must keep nobody else from hearing it, nor the rules from changing
-        this.#listeners.delete(listener)
-      }
-    }
+    visitAll(
+      'readers of the live figures',
+      this.#listeners,
+      listener => listener(news),
+      listener => this.#listeners.delete(listener),
+    )
   }
 }
 

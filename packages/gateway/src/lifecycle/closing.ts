@@ -1,8 +1,11 @@
 import { Server as NetServer } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
+import { attempt } from 'diana-limiter/gateway'
 import type { FastifyInstance } from 'fastify'
 import type { GatewaySettings } from '../settings/gateway-settings.ts'
 
+/** The name under which its errors are counted. */
+const place = 'connections that are closed'
 const sweepMs = 20
 const idleMs = 250
 
@@ -53,9 +56,9 @@ export class Closing {
     this.#parts.announceClosing()
     while (!closed) {
       const elapsed = performance.now() - begun
-      if (elapsed >= idleMs) this.#parts.closeIdleConnections()
+      if (elapsed >= idleMs) attempt(place, () => this.#parts.closeIdleConnections())
       if (elapsed >= timeoutMs) this.#parts.destroyConnections()
-      else if (elapsed >= idleMs && (await this.#onlyTunnelsAreLeft())) this.#parts.closeTunnels()
+      else if (elapsed >= idleMs && (await this.#onlyTunnelsAreLeft())) attempt(place, () => this.#parts.closeTunnels())
       await pause(sweepMs)
     }
   }

@@ -1,4 +1,4 @@
-import { visitAll } from 'diana-limiter/gateway'
+import { attempt, visitAll } from 'diana-limiter/gateway'
 import type { ConnectionSettings } from '../settings/routes/route-settings.ts'
 
 type SlotSettings = Pick<ConnectionSettings, 'max' | 'queueSize' | 'queueMs'>
@@ -77,7 +77,8 @@ export class Slots {
     const [next] = this.#queue.keys()
     if (next === undefined || this.#holders.size >= this.#settings.max) return
     this.#leaveQueue(next)
-    this.#grant(next)
+    // whoever has given the slot back is not to blame
+    if (!attempt('slots of services', () => this.#grant(next))) this.release(next)
   }
 
   #leaveQueue(user: SlotUser): void {

@@ -1,5 +1,6 @@
 import type { ChildProcess } from 'node:child_process'
 import { DianaError } from 'diana-limiter'
+import { attempt } from 'diana-limiter/gateway'
 import type { Order, Told } from './messages.ts'
 
 const firstPauseMs = 50
@@ -65,7 +66,22 @@ export class SupervisedProcess {
   #start(): ChildProcess {
     const child = this.#parts.start()
     const startedAt = performance.now()
-    child.on('error', () => {})
+    const restart = (why: string): void => {
+      this.#isReady = false
+      if (this.#ending) return
+      const report = (): void => {
+        if (this.#hasBegun) this.#parts.onDied(child.pid, why)
+        else this.#parts.onFailed(new Error(`a process ended before it began (${why})`))
+      }
+      attempt('processes', report)
+      const isSteady = performance.now() - startedAt > steadyMs
+      this.#pauseMs = isSteady ? firstPauseMs : Math.min(this.#pauseMs * 2, longestPauseMs)
+      this.#startLater(isSteady ? 0 : this.#pauseMs)
+    }
+    // a process that could not be created has no exit
+    child.on('error', error => {
+      if (child.pid === undefined) restart(error.message)
+    })
     child.on('message', (told: Told, handle: unknown) => {
       if (told.what === 'ready') {
         this.#hasBegun = true
@@ -74,21 +90,18 @@ export class SupervisedProcess {
       if (told.what === 'failed' && !this.#hasBegun) this.#parts.onFailed(errorOf(told))
       this.#parts.onTold(told, handle)
     })
-    child.once('exit', (code, signal) => {
-      this.#isReady = false
-      if (this.#ending) return
-      if (this.#hasBegun) this.#parts.onDied(child.pid, signal ?? `exit code ${code}`)
-      else this.#parts.onFailed(new Error(`a process ended before it began (${signal ?? code})`))
-      const isSteady = performance.now() - startedAt > steadyMs
-      this.#pauseMs = isSteady ? firstPauseMs : Math.min(this.#pauseMs * 2, longestPauseMs)
-      this.#restarting = setTimeout(
-        () => {
-          this.#child = this.#start()
-        },
-        isSteady ? 0 : this.#pauseMs,
-      )
-    })
+    child.once('exit', (code, signal) => restart(signal ?? `exit code ${code}`))
     return child
+  }
+
+  #startLater(pauseMs: number): void {
+    const start = (): void => {
+      this.#child = this.#start()
+    }
+    this.#restarting = setTimeout(() => {
+      // the system may have no room for a process now
+      if (!attempt('processes', start)) this.#startLater(longestPauseMs)
+    }, pauseMs)
   }
 }
 

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import type { Call } from '../call.ts'
-import { type Repeated, repeat } from '../common/background.ts'
+import { type Repeated, repeat, visitAll } from '../common/background.ts'
 import { warnOnce } from '../common/warn-once.ts'
 import type { CallerLimits } from '../decision/plan-states.ts'
 import type { RuleState } from '../decision/rule-state.ts'
@@ -89,8 +89,9 @@ export class OutsideLimits {
 
   /** Asks again for what has changed. */
   async follow(): Promise<void> {
-    for (const [rule, key] of await this.overrides.changes())
+    const refresh = ([rule, key]: readonly [rule: string, key: string]): void =>
       this.#caches.get(`${rule} overrides`)?.[0]?.cache.refresh(key)
+    visitAll('limits of operators', await this.overrides.changes(), refresh, () => {})
   }
 
   #stateOf(binding: PlanBinding, { known }: LimitEntry, label: string): RuleState | undefined {

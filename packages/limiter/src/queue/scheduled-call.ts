@@ -30,6 +30,8 @@ export interface ScheduledCall extends Sleeper, QueuedWaiter {
   /** The last moment at which it may pass. */
   readonly lastMoment: number
   settle(pending: PendingVerdict): void
+  /** Ends its wait by an error. */
+  fail(error: unknown): void
 }
 
 /** True if a charge is counted in this process: such a charge can be made again. */

@@ -1,4 +1,4 @@
-import { attempt } from '../common/background.ts'
+import { reportFault } from '../common/faults.ts'
 import type { PendingVerdict } from '../decision/pending-verdict.ts'
 import { enterQueue, leaveQueue } from '../decision/queue-room.ts'
 import type { Receipt } from '../decision/receipt.ts'
@@ -108,9 +108,15 @@ export class ScheduledCalls {
         this.#forget(waiter)
         resolve(settled)
       }
+      const fail = (error: unknown): void => {
+        waiter.isGone = true
+        leave()
+        this.#forget(waiter)
+        reject(error)
+      }
       const queues = receipts.filter(({ passAt }) => passAt > since)
       const waiter: ScheduledCall = {
-        ...{ pending, since, turn: this.#turns++, rank, receipts, settle, giveWay },
+        ...{ pending, since, turn: this.#turns++, rank, receipts, settle, fail, giveWay },
         ...{
           lane: undefined,
           wakeAt: Number.POSITIVE_INFINITY,
@@ -153,9 +159,14 @@ export class ScheduledCalls {
     if (freed.length > 0) this.#options.onFreed(freed)
   }
 
-  /** Lets a call pass; one that fails keeps out no other. */
+  /** Lets a call pass; one that fails leaves the queue with its error, and keeps out no other. */
   #pass(waiter: ScheduledCall): void {
-    if (!attempt('calls that wait', () => passWaiter(waiter))) waiter.wakeAt = Number.POSITIVE_INFINITY
+    try {
+      passWaiter(waiter)
+    } catch (error) {
+      waiter.fail(error)
+      reportFault('calls that wait', error)
+    }
   }
 
   /** What a timer that is set for a moment needs. */

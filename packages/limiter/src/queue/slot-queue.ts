@@ -1,3 +1,4 @@
+import { reportFault } from '../common/faults.ts'
 import type { QueuedWaiter } from '../decision/callers-in-queue.ts'
 import type { PendingVerdict } from '../decision/pending-verdict.ts'
 import { enterQueue, leaveQueue } from '../decision/queue-room.ts'
@@ -30,6 +31,8 @@ interface QueuedCall extends QueueTicket, QueuedWaiter {
   fail(error: unknown): void
 }
 
+/** The name under which its errors are counted. */
+const PLACE = 'calls that wait for slots'
 /** A timer that is set for longer fires at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 /** How often a shared store is asked for the first call of a queue: no other process reports that it has released a slot. */
@@ -90,11 +93,17 @@ export class SlotQueue {
       const dismiss = (reason: Reason): void => {
         const end = (pending: PendingVerdict): void =>
           admit(pending.exhaustedRule ? pending.refusedBy(state.rule, reason) : pending)
-        const last = queued.asked ?? attempt()
-        if (last instanceof Promise) {
-          leave()
-          last.then(end, fail)
-        } else end(last)
+        try {
+          const last = queued.asked ?? attempt()
+          if (last instanceof Promise) {
+            leave()
+            last.then(end, fail)
+          } else end(last)
+        } catch (error) {
+          // a timer runs this: the call ends by its error, and the queue goes on
+          fail(error)
+          reportFault(PLACE, error)
+        }
       }
       const queued: QueuedCall = {
         ...{ state, key, rank, attempt, polls },
@@ -145,12 +154,18 @@ export class SlotQueue {
   #advance(state: RuleState, key: string): void {
     for (let first = this.#first(state, key); first; first = this.#first(state, key)) {
       if (first.asked) return
-      const pending = first.attempt()
-      if (pending instanceof Promise) {
-        this.#await(first, pending)
-        return
+      try {
+        const pending = first.attempt()
+        if (pending instanceof Promise) {
+          this.#await(first, pending)
+          return
+        }
+        if (!this.#admitted(first, pending)) return
+      } catch (error) {
+        // only this call has failed; those behind it are decided nevertheless
+        first.fail(error)
+        reportFault(PLACE, error)
       }
-      if (!this.#admitted(first, pending)) return
     }
   }
 

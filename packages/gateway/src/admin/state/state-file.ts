@@ -56,11 +56,12 @@ export class StateFile {
     while (this.#pending !== undefined) {
       const value = this.#pending
       this.#pending = undefined
-      await this.#replace(JSON.stringify(value())).catch(error => this.#report(error))
+      await this.#replace(value).catch(error => this.#report(error))
     }
   }
 
-  async #replace(text: string): Promise<void> {
+  async #replace(value: () => unknown): Promise<void> {
+    const text = JSON.stringify(value())
     const beside = `${this.#path}.${randomUUID()}.new`
     try {
       await writeFile(beside, text, { flush: true, flag: 'wx', mode })

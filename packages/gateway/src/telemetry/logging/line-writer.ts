@@ -1,3 +1,4 @@
+import { attempt } from 'diana-limiter/gateway'
 import type { LineSink } from './line-sinks.ts'
 
 /** What a writer tells those who run it. */
@@ -134,6 +135,6 @@ export class LineWriter {
     const now = performance.now()
     if (now - this.#troubleAt < troubleMs) return
     this.#troubleAt = now
-    this.#onTrouble(trouble)
+    attempt('lines of a log', () => this.#onTrouble(trouble))
   }
 }

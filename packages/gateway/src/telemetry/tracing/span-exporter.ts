@@ -1,3 +1,4 @@
+import { attempt, reportFault } from 'diana-limiter/gateway'
 import { Agent, request } from 'undici'
 import type { TracingSettings } from '../../settings/tracing-settings.ts'
 import { exportRequest, type OtlpSpan } from './otlp.ts'
@@ -52,7 +53,7 @@ export class SpanExporter {
       return
     }
     this.#queue.push(...create())
-    this.#timer ??= setTimeout(() => void this.#flush(), this.#pauseMs).unref()
+    this.#flushLater()
   }
 
   /** Sends what is queued, within a second. */
@@ -74,9 +75,13 @@ export class SpanExporter {
     this.#sending ??= this.#sendAll().finally(() => {
       this.#sending = undefined
       // what came in the meantime, or could not be sent
-      if (this.#queue.length > 0) this.#timer ??= setTimeout(() => void this.#flush(), this.#pauseMs).unref()
+      if (this.#queue.length > 0) this.#flushLater()
     })
     return this.#sending
+  }
+
+  #flushLater(): void {
+    this.#timer ??= setTimeout(() => attempt('spans', () => this.#flush()), this.#pauseMs).unref()
   }
 
   async #sendAll(): Promise<void> {
@@ -97,12 +102,12 @@ export class SpanExporter {
 
   /** Undefined if the collector has taken them. */
   async #send(batch: readonly OtlpSpan[]): Promise<{ reason: string; mayRetry: boolean } | undefined> {
-    const { headers, serviceName } = this.#settings
+    const { headers } = this.#settings
     try {
       const { statusCode, body } = await request(this.#url, {
         method: 'POST',
         headers: { ...headers, 'content-type': 'application/json' },
-        body: exportRequest(serviceName, batch),
+        body: this.#textOf(batch),
         dispatcher: this.#agent,
         signal: AbortSignal.timeout(timeoutMs),
       })
@@ -111,6 +116,20 @@ export class SpanExporter {
       return { reason: `the collector answers ${statusCode}`, mayRetry: retryable.includes(statusCode) }
     } catch (error) {
       return { reason: `the collector cannot be reached (${(error as Error).message})`, mayRetry: true }
+    }
+  }
+
+  /** Spans that cannot be written are left out: the others would never be sent. */
+  #textOf(batch: readonly OtlpSpan[]): string {
+    const { serviceName } = this.#settings
+    try {
+      return exportRequest(serviceName, batch)
+    } catch (error) {
+      reportFault('spans', error)
+      return exportRequest(
+        serviceName,
+        batch.filter(span => attempt('spans', () => exportRequest(serviceName, [span]))),
+      )
     }
   }
 
@@ -123,6 +142,6 @@ export class SpanExporter {
     const now = performance.now()
     if (now - this.#troubleAt < troubleMs) return
     this.#troubleAt = now
-    this.#onTrouble(`gateway.tracing: ${trouble}`)
+    attempt('spans', () => this.#onTrouble(`gateway.tracing: ${trouble}`))
   }
 }

@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Meter } from '../../algorithms/algorithm.ts'
+import { attempt } from '../../common/background.ts'
 import type { CatchUp } from '../failover/catch-up.ts'
 import type { Membership, MembershipRegistry, SignOfLife } from '../membership/registry.ts'
 import type { ShareClaim, ShareGrant } from '../membership/shares.ts'
@@ -240,7 +241,13 @@ export class CountingStore implements SharedStore, MembershipRegistry {
   #flushSoon(): void {
     if (this.#flushing) return
     this.#flushing = true
-    setImmediate(() => this.#flush())
+    setImmediate(() => {
+      const pending = this.#pending
+      const rejectAll = (): void => {
+        for (const { reject } of pending) reject(new Error('the calls could not be sent'))
+      }
+      if (!attempt('calls to the counting process', () => this.#flush())) rejectAll()
+    })
   }
 
   #flush(): void {

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { attempt } from '../../common/background.ts'
 
 /** What a recovery asks of the store. */
 export interface RecoveryTarget {
@@ -28,6 +29,8 @@ export interface RecoveryTimers {
   random(): number
 }
 
+/** The name under which its errors are counted. */
+const PLACE = 'the return to the store'
 const PROBE_MS = 200
 const RECONNECT_MS = 1000
 /** So long after the first answer, all who can reach the store have been answered; nobody waits longer for the others. */
@@ -92,14 +95,14 @@ export class Recovery {
         break
       } catch (error) {
         this.#stopping.signal.throwIfAborted()
-        this.#patient.failed(error)
+        attempt(PLACE, () => this.#patient.failed(error))
         if (this.#timers.now() - connectedAt < RECONNECT_MS) continue
         connectedAt = this.#timers.now()
-        this.#patient.reconnect()
+        attempt(PLACE, () => this.#patient.reconnect())
       }
     }
     this.#isRunning = false
-    this.#patient.recovered()
+    attempt(PLACE, () => this.#patient.recovered())
   }
 
   async #rejoin(): Promise<void> {

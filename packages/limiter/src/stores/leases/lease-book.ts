@@ -1,4 +1,4 @@
-import { visitAll } from '../../common/background.ts'
+import { attempt, visitAll } from '../../common/background.ts'
 import type { SharedCharge } from '../shared-charge.ts'
 import type { FleetCounter, FleetRefund } from '../store.ts'
 import { Demand } from './demand.ts'
@@ -117,7 +117,7 @@ export class LeaseBook {
         return isDenied ? { ...arrival, isLast: true } : arrival
       }
       // nothing is worth waiting for: this gives back what is left, and finds out how much there is
-      if (lease.mayAsk(now)) void this.#ask(lease, now)
+      if (lease.mayAsk(now)) attempt('leases', () => this.#ask(lease, now))
     }
     return undefined
   }
@@ -133,7 +133,7 @@ export class LeaseBook {
       if (!lease?.holdsBack || !this.#options.mayAsk()) continue
       const isCovered = lease.covers(charge.cost, now)
       answers.push(isCovered ? Promise.resolve() : lease.nextAnswer)
-      if (!isCovered && !lease.hasSent) void this.#ask(lease, now, true)
+      if (!isCovered && !lease.hasSent) attempt('leases', () => this.#ask(lease, now, true))
     }
     return answers.length === 0 ? undefined : Promise.all(answers).then(() => {})
   }
@@ -171,7 +171,10 @@ export class LeaseBook {
       const lease = this.#find(charge)
       const perUs = this.#demand.meet(key, now)
       if (lease) lease.met(cost, now)
-      else if (perUs > 0 && this.#mayBegin(counter, now)) void this.#ask(this.#begin(charge, perUs, now), now)
+      else if (perUs > 0 && this.#mayBegin(counter, now)) {
+        const begun = this.#begin(charge, perUs, now)
+        attempt('leases', () => this.#ask(begun, now))
+      }
     }
   }
 
@@ -288,12 +291,12 @@ export class LeaseBook {
     queueMicrotask(() => {
       this.#asking.delete(lease)
       const now = this.#options.now()
-      if (lease.mayAsk(now) && this.#options.mayAsk()) void this.#ask(lease, now)
+      if (lease.mayAsk(now) && this.#options.mayAsk()) attempt('leases', () => this.#ask(lease, now))
     })
   }
 
   async #ask(lease: Lease, now: number, isEnding = false): Promise<void> {
-    const request = lease.ask(++this.#sequence, now, isEnding)
+    const request = this.#requestOf(lease, now, isEnding)
     this.#requests++
     let isAnswered = false
     try {
@@ -315,13 +318,22 @@ export class LeaseBook {
     lease.arrived(isAnswered ? now : undefined)
   }
 
+  #requestOf(lease: Lease, now: number, isEnding: boolean): LeaseRequest<FleetCounter> {
+    try {
+      return lease.ask(++this.#sequence, now, isEnding)
+    } catch (error) {
+      this.#drop(lease)
+      throw error
+    }
+  }
+
   #tickSoon(): void {
     if (this.#isTicking) return
     this.#isTicking = true
     const { schedule = (run, ms) => setTimeout(run, ms).unref() } = this.#options
     schedule(() => {
       this.#isTicking = false
-      if (!this.#isClosed) this.#tick()
+      if (!this.#isClosed && !attempt('leases', () => this.#tick())) this.#tickSoon()
     }, TICK_MS)
   }
 
@@ -333,7 +345,7 @@ export class LeaseBook {
       if (!mayAsk) lease.arrived()
       const due = lease.due(now)
       if (due === 'forget') this.#drop(lease)
-      else if (due !== undefined && mayAsk) void this.#ask(lease, now, due === 'end')
+      else if (due !== undefined && mayAsk) attempt('leases', () => this.#ask(lease, now, due === 'end'))
     }
     visitAll('leases', this.#all(), look, lease => this.#drop(lease))
     if (this.#size > 0) this.#tickSoon()

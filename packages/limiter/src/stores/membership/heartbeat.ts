@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { attempt } from '../../common/background.ts'
 import { reportFault } from '../../common/faults.ts'
 import { within } from '../failover/deadline.ts'
 import type { Fleet } from './fleet.ts'
@@ -65,7 +66,7 @@ export class Heartbeat<Trouble extends Failure = Failure> {
       const attemptMs = trouble.isSilent ? patienceMs : Math.min(performance.now() - since, LONGEST_ATTEMPT_MS)
       triedMs += attemptMs + START_STEP_MS
       if (this.#isOver || triedMs > (mayAnswer?.(trouble) ? mostMs : START_MS)) {
-        onTrouble(trouble)
+        attempt('heartbeats', () => onTrouble(trouble))
         break
       }
       await pause(START_STEP_MS)

@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto'
 import type { LuaAlgorithm } from '../../algorithms/algorithm.ts'
-import { type Repeated, repeat } from '../../common/background.ts'
+import { attempt, type Repeated, repeat, visitAll } from '../../common/background.ts'
+import { reportFault } from '../../common/faults.ts'
 import { DianaError } from '../../errors.ts'
 import { CountsLost } from '../failover/store-error.ts'
 import type { LeaseAnswer, LeaseRequest } from '../leases/lease-request.ts'
@@ -321,7 +322,7 @@ export class RedisStore implements SharedStore {
     if (!this.#leases.hasDoubts || this.#correcting) return
     this.#correcting = setTimeout(() => {
       this.#correcting = undefined
-      if (this.#leases.hasDoubts) this.renew()
+      if (this.#leases.hasDoubts) attempt('slots held in Redis', () => this.renew())
     }, CORRECT_MS).unref()
   }
 
@@ -363,11 +364,12 @@ export class RedisStore implements SharedStore {
     try {
       exchanged = await this.#exchange(batch)
     } catch (error) {
-      for (const request of batch) {
+      const fail = (request: Pending): void => {
         this.#answered(request, false)
         if (request.what === 'take') this.#lost(request.charges)
         request.listener.failed(error)
       }
+      visitAll('answers of Redis', batch, fail, () => {})
       return
     }
     const { now, allowed } = exchanged
@@ -375,8 +377,12 @@ export class RedisStore implements SharedStore {
     const [yes, no] = [true, false].map(isAllowed => ({ allowed: isAllowed, now, readAtMs })) as [Answered, Answered]
     for (let i = 0; i < batch.length; i++) {
       const request = batch[i]!
-      this.#answered(request, allowed[i]!)
-      request.listener.answered(allowed[i] ? yes : no)
+      try {
+        this.#answered(request, allowed[i]!)
+        request.listener.answered(allowed[i] ? yes : no)
+      } catch (error) {
+        reportFault('answers of Redis', error)
+      }
     }
   }
 

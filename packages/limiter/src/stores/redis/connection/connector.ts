@@ -83,10 +83,9 @@ class Race {
       this.#reject = reject
       // a process that was stalled reads first what has arrived meanwhile
       this.#timer = setTimeout(() => setImmediate(() => this.#giveUp()), CONNECT_MS)
-      this.#findAddresses().then(
-        addresses => this.#begin(addresses),
-        error => this.end(error),
-      )
+      this.#findAddresses()
+        .then(addresses => this.#begin(addresses))
+        .catch(error => this.end(error))
     })
   }
 
