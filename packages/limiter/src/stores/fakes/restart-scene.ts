@@ -17,6 +17,8 @@ export interface RestartScene {
   readonly kind: 'killed' | 'flushed' | 'frozen'
   /** For which part of a period the store is away; default: a quarter. */
   readonly awayPart?: number | undefined
+  /** After how many periods the store fails first; default: one and a half. */
+  readonly failsAfter?: number | undefined
   /** How many times in a row the store fails; default: once. */
   readonly times?: number | undefined
   /** So long after it is back, all connections break once more, and nothing is lost. */
@@ -35,11 +37,12 @@ export interface RestartOutcome {
 }
 
 /**
- * An even load for one and a half periods, a store that fails, and two periods more. A caller above the limit is refused at certain times
+ * An even load for a while, a store that fails, and two periods more. A caller above the limit is refused at certain times
  * of a period, which may be other ones after the failure, so only whole periods show how much is refused.
  */
 export async function playRestart(scene: RestartScene): Promise<RestartOutcome> {
-  const { rule, processes, load, cost = 1, kind, awayPart = 0.25, times = 1, replacedPart, stumblesAfterMs } = scene
+  const { rule, processes, load, cost = 1, kind, awayPart = 0.25, times = 1, failsAfter = 1.5 } = scene
+  const { replacedPart, stumblesAfterMs } = scene
   const { count, periodMs } = rule
   const time = new VirtualTime()
   time.install(scene.seed ?? 1)
@@ -50,7 +53,7 @@ export async function playRestart(scene: RestartScene): Promise<RestartOutcome> 
     const join = () => fleet.join({ everyMs, latency, cost, tickMs: Math.min(everyMs, periodMs / 500) })
     const members: ReturnType<typeof join>[] = []
     for (let i = 0; i < processes; i++) time.after((i * everyMs) / processes, () => void members.push(join()))
-    const failsAt = periodMs * 1.5
+    const failsAt = periodMs * failsAfter
     if (replacedPart !== undefined) {
       await time.runUntil(failsAt - periodMs * replacedPart)
       void members[0]!.then(one => one.leave())

@@ -20,12 +20,17 @@ const percent = (counts: readonly number[], of: readonly number[]): string =>
 it('lists what is refused before, during and after, and what a healthy store refuses', async () => {
   for (const { limit, count, periodMs, sizes, algorithms } of limits)
     for (const algorithm of algorithms)
-      for (const load of [0.67, 0.9, 1.5])
+      for (const load of [0.67, 0.9, 1.5]) {
+        const sizesWith = new Map<string, number[]>()
         for (const processes of sizes) {
           const rule = ruleOf(algorithm, count, periodMs, true)
           const { refused, healthy, offered, over } = await playRestart({ rule, processes, load, kind: 'killed' })
-          const shares = [percent(refused, offered), percent(healthy, offered)].join(' | ')
-          const asked = `${Math.round(load * 100)} %`
-          process.stdout.write(`| ${algorithm} | ${limit} | ${asked} | ${processes} | ${shares} | ${over} |\n`)
+          const cells = [percent(refused, offered), percent(healthy, offered), over].join(' | ')
+          sizesWith.set(cells, [...(sizesWith.get(cells) ?? []), processes])
         }
+        for (const [cells, of] of sizesWith)
+          process.stdout.write(
+            `| ${algorithm} | ${limit} | ${Math.round(load * 100)} % | ${of.join(', ')} | ${cells} |\n`,
+          )
+      }
 })
