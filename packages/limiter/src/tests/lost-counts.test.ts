@@ -124,3 +124,57 @@ describe('a Redis that is flushed while processes are connected', () => {
     expect(admitted).toBeGreaterThanOrEqual(400)
   })
 })
+
+describe('a Redis that loses its counts while processes are connected', () => {
+  it.each(['is flushed', 'is killed and started empty'] as const)(
+    'a Redis that %s gets back what plans, calendar windows, refunds and slots have left',
+    async how => {
+      const limited = [
+        { id: 'plan', limit: { by: 'header:x-plan', values: { pro: '60/h' }, default: '30/h' } },
+        { id: 'calendar', limit: '30/month', zone: 'Asia/Tokyo' },
+        { id: 'slots', algorithm: 'concurrency', limit: 5 },
+        ...algorithms.map(algorithm => {
+          const burst = algorithm === 'leaky-bucket' ? { burst: 29 } : {}
+          return { id: `refunds-${algorithm}`, algorithm, limit: '30/d', countWhen: 'failed', ...burst }
+        }),
+      ]
+      const rules = limited.map(rule => ({ by: 'account', ...rule, match: { path: `/${rule.id}` } }))
+      const { redis, limiters } = await start(rules, 2)
+      const callOf = (id: string, plan = 'free') => ({ ...of('ann', `/${id}`), headers: { 'x-plan': plan } })
+      const ask = (i: number, id: string, plan?: string) => limiters[i % 2]!.check(callOf(id, plan))
+      const left = async () => {
+        const ofEach = limiters.map(async limiter => {
+          const peeks = rules.map(async ({ id }) => [id, (await limiter.peek(callOf(id))).decisions[0]!.remaining])
+          const pro = await limiter.peek(callOf('plan', 'pro'))
+          return { ...Object.fromEntries(await Promise.all(peeks)), pro: pro.decisions[0]!.remaining }
+        })
+        return await Promise.all(ofEach)
+      }
+      const held = [await ask(0, 'slots'), await ask(1, 'slots'), await ask(0, 'slots')]
+      for (let i = 0; i < 20; i++) {
+        for (const { id } of rules.filter(rule => rule.id !== 'slots')) {
+          const verdict = await ask(i, id, i % 2 === 0 ? 'pro' : 'free')
+          expect(verdict.allowed).toBe(true)
+          // every other pair of calls succeeds, so that both processes refund some
+          await verdict.end({ status: i % 4 < 2 ? 200 : 500 })
+        }
+      }
+      const before = await left()
+      const refunded = Object.fromEntries(algorithms.map(algorithm => [`refunds-${algorithm}`, 20]))
+      expect(before[0]).toEqual({ plan: 10, pro: 40, calendar: 10, slots: 2, ...refunded })
+      expect(before[1]).toEqual(before[0])
+      await redis.client.flushall()
+      if (how !== 'is flushed') {
+        await redis.stop('SIGKILL')
+        await redis.start()
+      }
+      for (const limiter of limiters) {
+        await expect.poll(() => limiter.status().store?.outages.length, { timeout: 5000 }).toBeGreaterThan(0)
+      }
+      await areHealthy(limiters)
+      expect(await left()).toEqual(before)
+      for (const verdict of held) await verdict.end({ status: 200 })
+      await expect.poll(async () => (await left())[0].slots, { timeout: 3000 }).toBe(5)
+    },
+  )
+})
