@@ -125,7 +125,7 @@ export class GatewayServer {
     server.on(tls ? 'secureConnection' : 'connection', closeLingering)
     if (settings().http2) {
       this.#sessions = new CallerSessions(serveStream, {
-        limits,
+        ...{ limits, isProxy },
         refuseExpectation: expectationRefused,
         idleMs: keepAliveMs,
       })

@@ -18,6 +18,7 @@ async function start(
   listener: ConstructorParameters<typeof CallerSessions>[0] = (request, response) => response.end(request.url),
 ): Promise<number> {
   const sessions = new CallerSessions(listener, {
+    isProxy: () => false,
     limits: { headersBytes: 16_384 },
     refuseExpectation: listener,
     idleMs,

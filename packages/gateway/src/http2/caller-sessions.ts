@@ -15,6 +15,8 @@ type RequestListener = (request: IncomingMessage, response: ServerResponse) => v
 type SocketListener = (this: Server, socket: Socket) => void
 
 export interface CallerSessionsOptions {
+  /** True if an address is that of a trusted proxy. */
+  readonly isProxy: (address: string) => boolean
   readonly limits: Pick<CallerLimits, 'headersBytes'>
   /** Answers a call that expects something other than `100-continue`. */
   readonly refuseExpectation: RequestListener
@@ -117,7 +119,8 @@ export class CallerSessions {
     }
     this.#sessions.set(session, calls)
     session.on('error', () => {})
-    boundResets(session)
+    // one caller of a proxy must not end the calls of the others, which come over the same connection
+    if (!this.#options.isProxy(session.socket.remoteAddress ?? '')) boundResets(session)
     session.on('stream', stream => {
       calls.open++
       clearTimeout(timer)

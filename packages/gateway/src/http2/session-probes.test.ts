@@ -19,6 +19,7 @@ async function startCall() {
     response.write('begun')
   }
   const sessions = new CallerSessions(listener, {
+    isProxy: () => false,
     limits: { headersBytes: 16_384 },
     idleMs: 60_000,
     refuseExpectation: listener,

@@ -42,7 +42,7 @@ export class GrpcOutcome {
     if (name.toLowerCase() === 'grpc-status') this.#status = value
   }
 
-  /** The status of HTTP that it stands for. An answer without one, or with one that nobody knows, has failed. */
+  /** The status of HTTP that it stands for. An answer without one, or with one that no service knows, has failed. */
   get status(): number {
     const text = this.#status ?? this.#web?.status
     return text !== undefined && /^\s*\d{1,2}\s*$/.test(text) ? (statuses[Number(text)] ?? UNKNOWN) : UNKNOWN

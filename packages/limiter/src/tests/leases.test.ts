@@ -147,6 +147,24 @@ describe('permits of a busy caller that processes hold in advance', () => {
     expect((await limiter.peek(ann)).decisions[0]!.remaining).toBe(4500)
   })
 
+  it('of a window that has not begun, after a reset, are not taken for those of another program', async () => {
+    const rule = { id: 'first', by: 'account', limit: '400/h', algorithm: 'fixed-window', align: 'first-call' } as const
+    const { limiters } = await start([rule])
+    const warnings: string[] = []
+    const note = ({ name, message }: Error): void => void warnings.push(`${name}: ${message}`)
+    process.on('warning', note)
+    const [one, other] = limiters as [Limiter, Limiter]
+    for (const quietMs of [5, 20, 60, 150, 400, 900]) {
+      await Promise.all(Array.from({ length: 60 }, () => one.check(ann)))
+      await pause(20)
+      await Promise.all(Array.from({ length: 60 }, () => one.check(ann)))
+      await other.reset('first', ann)
+      await pause(quietMs)
+    }
+    process.off('warning', note)
+    expect(warnings.filter(text => text.includes('reservations'))).toEqual([])
+  })
+
   it('are ignored, and reported, if another program has written to them', async () => {
     const limit = 10_000_000
     const rule = { id: 'each', by: 'account', limit: `${limit}/h`, algorithm: 'fixed-window' } as const

@@ -118,7 +118,9 @@ describe('a store that fails, whatever it loses', () => {
         times: 2,
       }
       const examples: [typeof shifted][] = [[shifted]]
-      const options = { numRuns: SCENES, endOnFailure: true, examples }
+      // `npm test` plays the same scenes each time, and `npm run walk:fleet` many random ones
+      const seed = process.env.FLEET_SCENES === undefined ? { seed: 1 } : {}
+      const options = { numRuns: SCENES, endOnFailure: true, examples, ...seed }
       await fc.assert(fc.asyncProperty<[typeof shifted]>(anyScene, check), options)
     },
     TIMEOUT_MS,

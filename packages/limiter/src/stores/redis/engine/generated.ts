@@ -660,7 +660,7 @@ local function readReservation(name)
   if not raw then return nil end
   if type(raw) == 'string' and #raw == 24 then
     local sequence, amount, endsAt = fetch('<ddd', raw)
-    if isCount(sequence) and isCount(amount) and endsAt > 0 then
+    if isCount(sequence) and isCount(amount) and endsAt >= 0 then
       if endsAt <= now then return nil end
       return sequence, amount, min(endsAt, now + LATEST_US)
     end
