@@ -4,7 +4,7 @@ import { planRound } from './plan.mjs'
 /** A gateway goes on for so many rounds, then the next configuration has its turn. */
 const roundsPerGateway = 12
 
-/** Rounds that have found faults: [seed, round, theme], and the port of serve if it is another one than that of the configuration. */
+/** Rounds of every theme, most of which have found faults: [seed, round, theme], and the port of serve if it is another one than that of the configuration. */
 const short = [
   {
     configuration: { workers: 1, filter: 'none' },
