@@ -234,10 +234,13 @@ function startHono(app: Hono): Promise<ServerUnderTest> {
   return listen(createServer(getRequestListener(app.fetch)))
 }
 
-const onHono = (options: ConstructorParameters<typeof Hono>[0] = {}, prefix = ''): RoutedApplication => ({
+type HonoOptions = NonNullable<ConstructorParameters<typeof Hono>[0]>
+
+/** `optionsOf` is called for each application: a router takes no routes after its first request. */
+const onHono = (optionsOf: () => HonoOptions = () => ({}), prefix = ''): RoutedApplication => ({
   prefix,
   start: limiter => {
-    const app = new Hono(options)
+    const app = new Hono(optionsOf())
     app.use(honoFilter(limiter))
     addToHono(prefix === '' ? app : (app.basePath(prefix) as Hono))
     return startHono(app)
@@ -388,14 +391,14 @@ export const routedApplications: Readonly<Record<string, RoutedApplication>> = {
     },
   },
   'Hono as it is': onHono(),
-  'Hono, not strict': onHono({ strict: false }),
-  'Hono with its TrieRouter': onHono({ router: new TrieRouter() }),
-  'Hono with its LinearRouter': onHono({ router: new LinearRouter() }),
-  'Hono with its PatternRouter': onHono({ router: new PatternRouter() }),
-  'Hono below a base path': onHono({}, '/api'),
+  'Hono, not strict': onHono(() => ({ strict: false })),
+  'Hono with its TrieRouter': onHono(() => ({ router: new TrieRouter() })),
+  'Hono with its LinearRouter': onHono(() => ({ router: new LinearRouter() })),
+  'Hono with its PatternRouter': onHono(() => ({ router: new PatternRouter() })),
+  'Hono below a base path': onHono(() => ({}), '/api'),
   'Hono with a path of its own': {
     rewritten: '/v1',
-    ...onHono({ getPath: request => withoutVersion(new URL(request.url).pathname) || '/' }),
+    ...onHono(() => ({ getPath: request => withoutVersion(new URL(request.url).pathname) || '/' })),
   },
   'Hono with another application mounted': {
     prefix: '/api',
