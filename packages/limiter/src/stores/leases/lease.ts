@@ -56,7 +56,7 @@ export interface Arrival {
   readonly isLast: boolean
 }
 
-/** What the store said of a key when it answered a request, for calls that it does not let pass. */
+/** The parts of a charge by which answers of the store to a lease are followed. */
 export type LeaseLike = Pick<SharedCharge, 'table' | 'whenStoreDown' | 'enforced'>
 
 /** The permits of one key that this process holds. Moments are microseconds by the clock of this process. */
