@@ -70,8 +70,9 @@ export class Http2Response extends NodeResponse {
     return isOver(this.stream)
   }
 
+  /** Node calls a stream closed before its end has been sent; a caller that reads nothing keeps it for as long as it likes. */
   get closed(): boolean {
-    return this.stream.closed
+    return this.stream.destroyed
   }
 
   get statusMessage(): string {

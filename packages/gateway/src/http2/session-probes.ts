@@ -2,7 +2,13 @@ import type { Http2Session } from 'node:http2'
 import type { Socket } from 'node:net'
 import { attempt, type Repeated, repeat, visitAll } from 'diana-limiter/gateway'
 
-type SessionSocket = Socket & { readonly _handle?: { readonly writeQueueSize?: number } | null }
+interface Handle {
+  readonly writeQueueSize?: number
+  /** The handle of TCP under one of TLS. */
+  readonly _parent?: Handle
+}
+
+type SessionSocket = Socket & { readonly _handle?: Handle | null }
 
 /** How sessions of one kind are probed. */
 export interface Probe {
@@ -39,6 +45,8 @@ interface Probed {
   silentLooks: number
   /** How many streams the other side has opened. */
   streams: number
+  /** Looks, one after the other, at which TLS held bytes that nothing was sending. */
+  lostLooks: number
 }
 
 const checkMs = 400
@@ -56,12 +64,16 @@ const mostBusyLooks = 5
 const leastStreamsOfFlood = 900
 const mostSilentLooks = 12
 
+/** One look may fall between the end of one write and the beginning of the next. */
+const mostLostLooks = 2
+
 /**
  * Ends the sessions that nghttp2 has terminated. After an error of the connection it sends GOAWAY and reads nothing any more,
  * and of most errors Node reports nothing, not even that the other side has left: calls would go on for as long as the service
  * answers, or wait for an answer that cannot be read. A terminated session can be recognized by a frame that it does not send. A
  * session is probed once, when it turns quiet after bytes have come, so that a quiet peer is not woken up again and again; and now and
- * then while bytes keep coming, which a terminated session reads only to drop them.
+ * then while bytes keep coming, which a terminated session reads only to drop them. A session over TLS also ends if a write has
+ * failed of which Node reports nothing: its bytes stay in TLS, while the socket below has none to send.
  */
 export class SessionProbes {
   readonly #probe: Probe
@@ -75,7 +87,7 @@ export class SessionProbes {
   add(session: Http2Session, socket: Socket): void {
     const probed: Probed = {
       ...{ socket, bytesSeen: -1, bytesProbed: -1, patience: undefined, unanswered: 0, busyLooks: 0 },
-      ...{ silentLooks: 0, streams: 0 },
+      ...{ silentLooks: 0, streams: 0, lostLooks: 0 },
     }
     this.#sessions.set(session, probed)
     session.once('close', () => this.#remove(session))
@@ -94,6 +106,8 @@ export class SessionProbes {
     const look = ([session, probed]: [Http2Session, Probed]): void => {
       if (session.destroyed) return
       if (isFlooded(probed)) this.#probe.end(session)
+      // the session itself waits for the write
+      else if (hasLostWrite(probed)) probed.socket.destroy()
       // while bytes wait for the other side, a frame could not be sent
       else if (isDue(probed) && !probed.socket._handle?.writeQueueSize) this.#ask(session, probed)
     }
@@ -132,6 +146,13 @@ function isFlooded(probed: Probed): boolean {
   const isSilent = probed.unanswered > 0 && probed.socket.bytesRead === probed.bytesSeen
   probed.silentLooks = isSilent ? probed.silentLooks + 1 : 0
   return probed.streams >= leastStreamsOfFlood && probed.silentLooks >= mostSilentLooks
+}
+
+function hasLostWrite(probed: Probed): boolean {
+  const { _handle } = probed.socket
+  const isLost = !!_handle?.writeQueueSize && _handle._parent?.writeQueueSize === 0
+  probed.lostLooks = isLost ? probed.lostLooks + 1 : 0
+  return probed.lostLooks > mostLostLooks
 }
 
 function isDue(probed: Probed): boolean {

@@ -29,11 +29,12 @@ class StreamSide implements CallerSide {
   }
 
   get isGone(): boolean {
-    return this.#response.destroyed
+    return this.#response.closed
   }
 
+  /** The end of a stream that is over but not gone waits for its connection. */
   get isFull(): boolean {
-    return this.#response.stream.bufferSize > 0
+    return this.#response.stream.bufferSize > 0 || this.#response.destroyed
   }
 
   refuse(status: number, detail: string): void {
