@@ -1,13 +1,28 @@
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { connect as connectTls } from 'node:tls'
 import { afterEach, describe, expect, test } from 'vitest'
+import { createRandom } from '../../fuzz/random.mjs'
 import { GatewayRig } from '../../helpers/gateway-rig.ts'
+import { block, flags, frame, openRaw, preface } from '../../helpers/http2-frames.ts'
 import { call, handshake, isServed, socketOpener } from './raw-calls.ts'
 
 const rig = new GatewayRig()
 afterEach(() => rig.close())
 
 const openSocket = socketOpener(rig)
+
+/** A header block of a request without a body. */
+const headersFor = (method: string, path: string): Buffer =>
+  block([
+    [':method', method],
+    [':scheme', 'http'],
+    [':authority', 'a.test'],
+    [':path', path],
+  ])
 
 describe('resources of a call are released', () => {
   const small = { connections: { max: 3, queue: { timeout: '8s' } }, limits: { grace: '2s' } }
@@ -78,6 +93,74 @@ describe('resources of a call are released', () => {
     const left = async () => (await guarded.limiter.peek({ method: 'GET', path: '/' })).decisions[0]!.remaining
     await expect.poll(left).toBe(0)
     await expect.poll(left, { timeout: 15_000 }).toBe(2)
+  })
+
+  test('callers of HTTP/2 who read no answers release their resources', async () => {
+    const { url } = await rig.serve((incoming, response) =>
+      response.end(incoming.url === '/big' ? Buffer.alloc(32 * 1024 * 1024) : 'x'),
+    )
+    const rules = [{ id: 'few', limit: 100, algorithm: 'concurrency' }]
+    const guarded = await rig.guard({ rules, gateway: { limits: { grace: '1s' }, routes: [{ to: url }] } })
+    const { socket } = await openRaw(guarded.port)
+    rig.later(() => socket.destroy())
+    const opened = (id: number, path: string): Buffer =>
+      frame('headers', flags.endHeaders | flags.endStream, id, headersFor('GET', path))
+    // windows that never close, so that the connection itself is full
+    const window = Buffer.from([0, 4, 0x7f, 0xff, 0xff, 0xff])
+    socket.pause()
+    socket.write(
+      Buffer.concat([frame('settings', 0, 0, window), frame('windowUpdate', 0, 0, Buffer.from('7fff0000', 'hex'))]),
+    )
+    // all in one piece: Node reads no more from a connection whose answers do not leave
+    const ids = Array.from({ length: 50 }, (_, n) => 2 * n + 1)
+    socket.write(Buffer.concat(ids.map(id => opened(id, id < 20 ? '/big' : id % 4 === 1 ? '/small' : '/nowhere/%zz'))))
+    const left = async () => (await guarded.limiter.peek({ method: 'GET', path: '/' })).decisions[0]!.remaining
+    await expect.poll(left).toBeLessThan(90)
+    await expect.poll(left, { timeout: 10_000 }).toBe(100)
+  })
+
+  test('callers who reset streams over TLS and disappear release their resources', { timeout: 60_000 }, async () => {
+    const { url } = await rig.serve((_incoming, response) => response.end('x'))
+    const rules = [{ id: 'few', limit: 10_000, algorithm: 'concurrency' }]
+    const folder = rig.folder()
+    const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', 'key.pem']
+    const args = ['req', '-x509', ...key, '-out', 'cert.pem', '-days', '2', '-subj', '/CN=localhost']
+    execFileSync('openssl', args, { cwd: folder, stdio: 'ignore' })
+    const tls = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') }
+    const guarded = await rig.guard({ rules, gateway: { tls, limits: { grace: '1s' }, routes: [{ to: url }] } })
+    const random = createRandom(34)
+    for (let round = 0; round < 24; round++) {
+      const socket = connectTls({
+        port: guarded.port,
+        host: '127.0.0.1',
+        ALPNProtocols: ['h2'],
+        rejectUnauthorized: false,
+      })
+      socket.on('error', () => {})
+      await once(socket, 'secureConnect')
+      socket.write(Buffer.concat([preface, frame('settings', 0, 0)]))
+      const streams = random.pick([20, 100, 150, 400])
+      const frames = Array.from({ length: streams }, (_, index) => {
+        const id = 2 * index + 1
+        const method = random.pick(['GET', 'POST', 'TRACE', 'x', 'HEAD'])
+        const opening = frame(
+          'headers',
+          flags.endHeaders | (id & 2 ? flags.endStream : 0),
+          id,
+          headersFor(method, '/a'),
+        )
+        return random.chance(0.95)
+          ? Buffer.concat([opening, frame('reset', 0, id, Buffer.alloc(4, random.pick([0, 8])))])
+          : opening
+      })
+      const piece = random.pick([1, 10, 100, 400])
+      for (let at = 0; at < streams; at += piece) socket.write(Buffer.concat(frames.slice(at, at + piece)))
+      await pause(random.pick([0, 5, 30]))
+      if (random.chance(0.7)) socket.destroy()
+      else socket.end()
+    }
+    const left = async () => (await guarded.limiter.peek({ method: 'GET', path: '/' })).decisions[0]!.remaining
+    await expect.poll(left, { timeout: 10_000 }).toBe(10_000)
   })
 
   test.each([
