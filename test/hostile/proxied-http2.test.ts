@@ -52,6 +52,13 @@ async function besides(url: string, attack: () => Promise<void>): Promise<{ serv
   return { served, failures }
 }
 
+/**
+ * Node 20 itself ends a connection after 1000 resets that it reads in one piece, and its bound cannot be raised. The caller, the service
+ * and the gateway are one process here, so that a proxy often has that many to send.
+ */
+const [major, minor] = process.versions.node.split('.').map(Number) as [number, number]
+const mostResets = major > 22 || (major === 22 && minor >= 10) ? 4000 : 1200
+
 async function resetMany(url: string, total: number): Promise<void> {
   let attacker = new Http2Caller(url)
   for (let sent = 0; sent < total; ) {
@@ -74,7 +81,7 @@ test('resets by the thousand of one caller end no call of another caller of the 
   const results = await Promise.all(
     names.map(async name => {
       const url = urls.get(name)!
-      return [name, await besides(url, () => resetMany(url, Math.max(1200, randomRuns(1200))))] as const
+      return [name, await besides(url, () => resetMany(url, Math.max(mostResets, randomRuns(mostResets))))] as const
     }),
   )
   for (const [name, { served, failures }] of results) {

@@ -1,5 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import { constants, createServer, type Http2Server, type ServerHttp2Session } from 'node:http2'
+import { createServer, type Http2Server, type ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { waitToContinue } from '../proxy/answers/body.ts'
@@ -9,7 +9,7 @@ import { Http2Request, rememberSocket, socketOf } from './http2-request.ts'
 import { Http2Response } from './http2-response.ts'
 import { isPreface, takeFromParser } from './prior-knowledge.ts'
 import { callerProbe, SessionProbes } from './session-probes.ts'
-import { boundResets } from './stream-resets.ts'
+import { announceEnd, boundResets, renewAfterResets, withoutResetBound } from './stream-resets.ts'
 
 type RequestListener = (request: IncomingMessage, response: ServerResponse) => void
 type SocketListener = (this: Server, socket: Socket) => void
@@ -29,8 +29,6 @@ const maxInvalidFrames = 100
 const lingerMs = 2000
 /** A header takes at least this many bytes, as HTTP/2 counts them. */
 const bytesPerHeader = 32
-/** In a GOAWAY: every call that has been sent is still served. */
-const anyStream = 2 ** 31 - 1
 
 /**
  * The callers' connections that speak HTTP/2. They come in at the same port as those of HTTP/1.1, which have told them
@@ -47,6 +45,7 @@ export class CallerSessions {
     this.#options = options
     const { headersBytes } = options.limits
     this.#server = createServer({
+      ...withoutResetBound,
       Http2ServerRequest: Http2Request as never,
       Http2ServerResponse: Http2Response as never,
       maxHeaderListPairs: Math.ceil(headersBytes / bytesPerHeader),
@@ -87,7 +86,7 @@ export class CallerSessions {
   /** Tells callers to open no further calls here; those on their way are still served. */
   announceClosing(): void {
     this.#isClosing = true
-    for (const session of this.#sessions.keys()) announce(session)
+    for (const session of this.#sessions.keys()) announceEnd(session)
   }
 
   /** Takes no further calls. Connections end with their last call, and at once if they have none. */
@@ -120,7 +119,8 @@ export class CallerSessions {
     this.#sessions.set(session, calls)
     session.on('error', () => {})
     // one caller of a proxy must not end the calls of the others, which come over the same connection
-    if (!this.#options.isProxy(session.socket.remoteAddress ?? '')) boundResets(session)
+    if (this.#options.isProxy(session.socket.remoteAddress ?? '')) renewAfterResets(session)
+    else boundResets(session)
     session.on('stream', stream => {
       calls.open++
       clearTimeout(timer)
@@ -135,7 +135,7 @@ export class CallerSessions {
       this.#sessions.delete(session)
     })
     awaitCalls()
-    if (this.#isClosing) announce(session)
+    if (this.#isClosing) announceEnd(session)
   }
 }
 
@@ -143,8 +143,4 @@ export class CallerSessions {
 function closeSoon(session: ServerHttp2Session): void {
   session.close()
   setTimeout(() => socketOf(session)?.destroy(), lingerMs).unref()
-}
-
-function announce(session: ServerHttp2Session): void {
-  if (!session.destroyed && !session.closed) session.goaway(constants.NGHTTP2_NO_ERROR, anyStream)
 }

@@ -2,16 +2,33 @@ import { constants, type ServerHttp2Session, type ServerHttp2Stream } from 'node
 
 /** Resets beyond those that time and answered calls make up for, before a connection is ended. */
 const mostResets = 500
-/** More than a caller cancels in a second that leaves one page after the other; Node itself stops reading at 33 a second. */
+/** Resets before a proxy is asked for another connection; some hundred more may come in the same read. */
+const mostOfProxy = 600
+/**
+ * More than a caller cancels in a second that leaves one page after the other. Both bounds are below those of Node itself, which ends a
+ * connection with all its calls after 1000 resets, of which it forgives 33 a second.
+ */
 const forgivenPerSecond = 30
+/** The time until a proxy has read that it shall open another connection. */
+const renewMs = 1000
+/** In a GOAWAY: every call that has been sent is still served. */
+const anyStream = 2 ** 31 - 1
+
+/** Options of a server that turn off the bound of Node, which cannot tell proxies from callers; from Node 22.10 on. */
+export const withoutResetBound: { readonly streamResetBurst: number; readonly streamResetRate: number } = {
+  streamResetBurst: 2 ** 31 - 1,
+  streamResetRate: 2 ** 31 - 1,
+}
 
 /** Counts how many streams a caller has reset, against its calls that were answered and against time. */
 export class ResetBudget {
   #resets = 0
   #at: number
+  readonly #most: number
 
-  constructor(nowMs: number) {
+  constructor(nowMs: number, most: number = mostResets) {
     this.#at = nowMs
+    this.#most = most
   }
 
   /** A stream was answered to its end. */
@@ -24,7 +41,7 @@ export class ResetBudget {
     const forgiven = ((nowMs - this.#at) / 1000) * forgivenPerSecond
     this.#at = nowMs
     this.#resets = Math.max(0, this.#resets - forgiven) + 1
-    return this.#resets > mostResets
+    return this.#resets > this.#most
   }
 }
 
@@ -52,21 +69,44 @@ function isReset(stream: ServerHttp2Stream): boolean {
  */
 export function boundResets(session: ServerHttp2Session, now: () => number = () => performance.now()): void {
   const budget = new ResetBudget(now())
-  let isEnding = false
-  const onEnd = (stream: ServerHttp2Stream): void => {
-    if (isEnding) return
+  onStreamEnd(session, stream => {
     if (!isReset(stream)) budget.answered()
     else if (budget.reset(now())) {
-      isEnding = true
       // not now: Node may be reading the frames of this session, and aborts the process if the session is gone behind them
       setImmediate(() => {
         if (!session.destroyed) session.destroy(constants.NGHTTP2_ENHANCE_YOUR_CALM as never)
       })
     }
-  }
+  })
+}
+
+/**
+ * Asks a proxy for another connection before Node ends this one because of resets. A proxy passes on the resets of all its callers, so
+ * the calls under way end as usual; those that come until the proxy has read the request too.
+ */
+export function renewAfterResets(session: ServerHttp2Session, now: () => number = () => performance.now()): void {
+  const budget = new ResetBudget(now(), mostOfProxy)
+  let isAsked = false
+  onStreamEnd(session, stream => {
+    if (isAsked || !isReset(stream) || !budget.reset(now())) return
+    isAsked = true
+    // at once: Node stops to count resets as soon as the end is announced
+    announceEnd(session)
+    setTimeout(() => {
+      if (!session.destroyed) session.close()
+    }, renewMs).unref()
+  })
+}
+
+/** Tells the other side to open no further streams on a connection; all that it has opened are served. */
+export function announceEnd(session: ServerHttp2Session): void {
+  if (!session.destroyed && !session.closed) session.goaway(constants.NGHTTP2_NO_ERROR, anyStream)
+}
+
+function onStreamEnd(session: ServerHttp2Session, listen: (stream: ServerHttp2Stream) => void): void {
   session.on('stream', stream => {
     // one that is reset in the same read as it was opened is over before it is reported
-    if (isOver(stream)) onEnd(stream)
-    else stream.once('close', () => onEnd(stream))
+    if (isOver(stream)) listen(stream)
+    else stream.once('close', () => listen(stream))
   })
 }

@@ -1,5 +1,11 @@
 import { once } from 'node:events'
-import { type ClientHttp2Session, type ClientHttp2Stream, connect, type IncomingHttpHeaders } from 'node:http2'
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect,
+  constants,
+  type IncomingHttpHeaders,
+} from 'node:http2'
 import { type AddressInfo, connect as connectTcp } from 'node:net'
 import { randomRuns } from '@test/random-runs'
 import { createLimiter, type Limiter } from 'diana-limiter'
@@ -31,8 +37,13 @@ async function serve(options: { isTrusted?: boolean; methods?: readonly GrpcMeth
   server.server.listen(0, '127.0.0.1')
   await once(server.server, 'listening')
   port = (server.server.address() as AddressInfo).port
+  await reconnect()
+}
+
+async function reconnect(): Promise<void> {
   client = connect(`http://127.0.0.1:${port}`)
   client.on('error', () => {})
+  await once(client, 'remoteSettings')
 }
 
 beforeEach(() => {
@@ -68,7 +79,7 @@ async function answerOf(stream: ClientHttp2Stream): Promise<Answer> {
   })
   stream.on('data', piece => pieces.push(piece))
   stream.on('error', () => {})
-  await once(stream, 'close')
+  await new Promise(resolve => stream.once('close', resolve))
   const [grpc, message] = [received['grpc-status'], received['grpc-message']].map(one => one as string | undefined)
   return { http: received[':status'] as number | undefined, grpc, message, body: Buffer.concat(pieces) }
 }
@@ -170,6 +181,29 @@ describe('a server of gRPC', () => {
     for (const stream of streams) stream.end(frame(question).subarray(9))
     const statuses = new Set((await answers).map(({ grpc }) => grpc))
     expect([...statuses]).toEqual(['0'])
+  })
+
+  it('resets by the thousand, which a proxy passes on for its callers, end no other question on the connection', async () => {
+    await serve()
+    const answers: Promise<Answer>[] = []
+    let connections = 1
+    for (let round = 0; round < 60; round++) {
+      answers.push(call(frame(question)))
+      for (let n = 0; n < 50; n++) {
+        const stream = client.request({ ':method': 'POST', ':path': path, 'content-type': 'application/grpc' })
+        stream.on('error', () => {})
+        if (n % 2 === 0) stream.write(frame(question).subarray(0, 9))
+        setImmediate(() => stream.close(constants.NGHTTP2_CANCEL))
+      }
+      await Promise.all(answers)
+      // a proxy opens another connection when it is asked to
+      if (client.closed || client.destroyed) {
+        await reconnect()
+        connections++
+      }
+    }
+    expect((await Promise.all(answers)).map(({ grpc }) => grpc)).toEqual(Array(60).fill('0'))
+    expect(connections).toBeGreaterThan(2)
   })
 
   it('a call whose decision takes longer than its caller waits ends with its deadline', async () => {

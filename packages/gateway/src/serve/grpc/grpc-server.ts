@@ -12,7 +12,7 @@ import { createServer as createTlsServer } from 'node:tls'
 import { type Repeated, repeat, visitAll } from 'diana-limiter/gateway'
 import { grpcTypeOf } from '../../grpc/grpc-call.ts'
 import { callerProbe, SessionProbes } from '../../http2/session-probes.ts'
-import { boundResets, isOver, resetStream } from '../../http2/stream-resets.ts'
+import { announceEnd, isOver, renewAfterResets, resetStream, withoutResetBound } from '../../http2/stream-resets.ts'
 import type { ServerTls } from '../../tls/server-tls.ts'
 import { GrpcCall, type GrpcCallParts } from './grpc-call.ts'
 import { status } from './grpc-error.ts'
@@ -46,7 +46,6 @@ const maxInvalidFrames = 100
 const idleMs = 300_000
 const requestMs = 30_000
 const sweepMs = 1000
-const anyStream = 2 ** 31 - 1
 
 /**
  * gRPC over `node:http2`. A connection of a peer that is not trusted is closed before anything is read from it; a call has thirty
@@ -74,6 +73,7 @@ export class GrpcServer {
     this.#callParts = { maxMessageBytes: options.maxMessageBytes, onEnd: ended => this.#open.delete(ended) }
     this.#methods = new Map(methods.map(method => [method.path, method]))
     this.#http2 = createServer({
+      ...withoutResetBound,
       maxSessionMemory,
       maxHeaderListPairs: maxHeaderPairs,
       maxSessionInvalidFrames: maxInvalidFrames,
@@ -102,7 +102,7 @@ export class GrpcServer {
     const closed = new Promise<void>(resolve => this.server.close(() => resolve()))
     for (const call of this.#open) call.endStream()
     for (const session of this.#sessions.keys()) {
-      if (!session.destroyed) session.goaway(0, anyStream)
+      announceEnd(session)
       session.close()
     }
     const late = setTimeout(() => this.#destroyAll(), timeoutMs)
@@ -141,7 +141,8 @@ export class GrpcServer {
 
   #watch(session: ServerHttp2Session): void {
     session.on('error', ignore)
-    boundResets(session)
+    // all who may ask are proxies
+    renewAfterResets(session)
     session.once('close', () => this.#sessions.delete(session))
     if (this.#isClosing) session.close()
   }
