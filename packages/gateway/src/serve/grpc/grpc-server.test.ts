@@ -37,7 +37,7 @@ async function serve(options: { isTrusted?: boolean; methods?: readonly GrpcMeth
   server.server.listen(0, '127.0.0.1')
   await once(server.server, 'listening')
   port = (server.server.address() as AddressInfo).port
-  await reconnect()
+  if (options.isTrusted !== false) await reconnect()
 }
 
 async function reconnect(): Promise<void> {
@@ -50,7 +50,7 @@ beforeEach(() => {
   refused.length = 0
 })
 afterEach(async () => {
-  client.destroy()
+  client?.destroy()
   await server.close(1000)
   await limiter.close()
 })
@@ -170,7 +170,6 @@ describe('a server of gRPC', () => {
 
   it('thousands of questions are open at once over one connection, and each is answered', async () => {
     await serve()
-    await new Promise(resolve => client.once('remoteSettings', resolve))
     const streams = Array.from({ length: mostStreams }, () => {
       const stream = client.request({ ':method': 'POST', ':path': path, 'content-type': 'application/grpc' })
       // a part of the question only, so that all of them are open
