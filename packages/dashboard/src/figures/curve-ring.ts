@@ -1,4 +1,4 @@
-import type { Curve } from '../api/types.ts'
+import type { Curve } from '../api/generated.ts'
 import { SECONDS } from './ring.ts'
 
 /** A number for each of the last seconds, or none. */

@@ -1,4 +1,4 @@
-import type { Counts, Series } from '../api/types.ts'
+import type { Counts, Series } from '../api/generated.ts'
 
 export const COUNTS = ['allowed', 'refused', 'waited', 'shadowRefused'] as const satisfies readonly (keyof Counts)[]
 export type Count = (typeof COUNTS)[number]

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import type { Rule } from '../api/types.ts'
+import type { Rule } from '../api/generated.ts'
 import { useHeldOrder } from '../callers/held-order.ts'
 import { Applied, type AppliedChange } from '../editor/applied.tsx'
 import { connection, rules } from '../figures/live.ts'

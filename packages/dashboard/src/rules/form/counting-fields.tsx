@@ -1,5 +1,5 @@
 import type { JSX } from 'preact'
-import type { RuleNames } from '../../api/types.ts'
+import type { RuleNames } from '../../api/generated.ts'
 import { changeMessages } from '../../i18n/changes/index.ts'
 import { type FieldsProps, Group, Select, TextField } from './fields.tsx'
 import { algorithmsFor, BURSTING, isCalendar, levelsOf } from './rule-form.ts'

@@ -1,5 +1,5 @@
 import type { JSX } from 'preact'
-import type { RuleNames } from '../../api/types.ts'
+import type { RuleNames } from '../../api/generated.ts'
 import { changeMessages } from '../../i18n/changes/index.ts'
 import { BeyondFields, OutcomeFields } from './beyond-fields.tsx'
 import { ByField, CallFields } from './call-fields.tsx'
