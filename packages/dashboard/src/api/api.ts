@@ -1,6 +1,6 @@
-import { token } from '../session.ts'
 import type { Answers, HistoryScope, RefusedCall, Where } from './generated.ts'
 import { Problem } from './problem.ts'
+import { token } from './session.ts'
 
 const ROOT = 'api/v1/'
 

@@ -1,5 +1,5 @@
 import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals'
-import type { Session } from './api/generated.ts'
+import type { Session } from './generated.ts'
 
 const NAME = 'diana.token'
 
