@@ -1,5 +1,5 @@
 import type { Estimate, FiguresHistory, LiveFigures, OverloadStats } from '../api/generated.ts'
-import { CurveRing } from './curve-ring.ts'
+import { CurveRing } from './ring.ts'
 
 /** What is drawn of an adaptive rule. */
 export interface AdaptiveCurves {
