@@ -112,10 +112,10 @@ const packages: Readonly<Record<string, Layers>> = {
     },
   },
   dashboard: {
-    bottom: ['route', 'theme', 'session', 'i18n'],
+    bottom: ['route', 'theme', 'i18n'],
     mayImport: {
       api: [],
-      figures: ['api'],
+      figures: ['api', '../../limiter/src/common/step-ring.ts'],
       charts: ['api', 'figures'],
       parts: ['api', 'figures', 'charts'],
       rules: ['api', 'figures', 'charts', 'parts', 'editor'],
@@ -146,9 +146,13 @@ function importsOf(file: string): string[] {
   )
 }
 
-/** The folder of a file at the top of `src`, or its own name there; a folder below has a layer of its own if it is listed. */
+/**
+ * The folder of a file at the top of `src`, or its own name there; a folder below has a layer of its own if it is listed, and a file of
+ * another package is one by itself.
+ */
 function layerOf(source: string, file: string, listed: readonly string[] = []): string {
   const path = relative(source, file)
+  if (path.startsWith('..')) return path
   const inner = listed.find(name => name.includes('/') && path.startsWith(`${name}/`))
   return inner ?? path.split('/')[0]!.replace(/\.tsx?$/, '')
 }

@@ -55,6 +55,13 @@ describe('the command line', async () => {
     expect(commands).toEqual(expect.arrayContaining(['check', 'explain', 'start', 'top']))
   })
 
+  it('one table of the docs lists the commands, as `diana help` does', async () => {
+    const rows = [...everything.matchAll(/^\| \[`diana ([a-z]+)`\]\([^)]*\) \| (.*) \|$/gm)]
+    const helped = [...(await help('help')).matchAll(/^ {2}([a-z]+) {2,}(.*)$/gm)]
+    expect(rows.map(([, name, summary]) => [name, summary])).toEqual(helped.map(([, name, summary]) => [name, summary]))
+    expect(rows.length).toBe(commands.length)
+  })
+
   it.each(commands)('a section "diana %s" names the options of the command, and no others', async name => {
     const options = /(?<![\w-])(--?[a-z][a-z-]*|-[A-Z])(?![\w-])/g
     const own = section(`diana ${name}`)

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { run } from '../../packages/gateway/src/cli/run.ts'
 import { type EtcdServer, startEtcd } from '../../packages/limiter/src/sources/servers/etcd-server.ts'
@@ -106,6 +107,27 @@ async function top(args: readonly string[]): Promise<{ code: number; out: string
   })
   return { code, out, err }
 }
+
+describe('the answers of a running gateway', () => {
+  test('every answer that is read without a question matches the OpenAPI document', async () => {
+    const gateway = await launch(file('answers.yaml', rules))
+    await statuses(gateway.address, 5)
+    type Described = Record<string, { get?: { responses: { 200: { content: Record<string, { schema: object }> } } } }>
+    const api = await ask<{ paths: Described }>(`${gateway.admin}/api/v1/openapi.json`)
+    const read = Object.entries(api.body.paths).filter(([path, { get }]) => get && !/[{]|live$/.test(path))
+    expect(read.map(([path]) => path)).toEqual(expect.arrayContaining(['/api/v1/services', '/api/v1/callers']))
+    const services = () => ask<{ routes: { figures?: object }[] }>(`${gateway.admin}/api/v1/services`)
+    await expect.poll(async () => (await services()).body.routes[0]?.figures).toBeDefined()
+    const ajv = new Ajv2020({ strict: false })
+    for (const [path, { get }] of read) {
+      const { body } = await ask(gateway.admin + path)
+      const validate = ajv.compile(get!.responses[200].content['application/json']!.schema)
+      validate(body)
+      expect([path, validate.errors]).toEqual([path, null])
+    }
+    await gateway.stop()
+  })
+})
 
 describe('the statistics of a running gateway', () => {
   test('the statistics of a running gateway equal the calls made, in metrics, API and log, and promtool accepts the metrics', async () => {

@@ -62,7 +62,7 @@ export class Figures {
     const shed = { default: seconds.map(() => 0), sheddable: seconds.map(at => overloadAt(at).shed.sheddable) }
     const overload = { share: seconds.map(at => overloadAt(at).share), shed }
     const total = series(at => this.#total(at))
-    return { at: last * 1000, stepMs: 1000, total, rules, adaptive: { reports }, overload }
+    return { at: last * 1000, stepMs: 1000, total, rules, loads: {}, adaptive: { reports }, overload }
   }
 
   /** A longer time: the numbers of one second stand for a whole step. */

@@ -1,4 +1,5 @@
 import type { FunctionComponent, JSX } from 'preact'
+import { tokenIsAsked } from './api/session.ts'
 import { connection } from './figures/live.ts'
 import { zoneText } from './i18n/format.ts'
 import { messages } from './i18n/index.ts'
@@ -6,7 +7,6 @@ import { Header } from './parts/header.tsx'
 import { later } from './parts/later.tsx'
 import { Notices } from './parts/notices.tsx'
 import { route, type View } from './route.ts'
-import { tokenIsAsked } from './session.ts'
 import { Now } from './views/now.tsx'
 import { SignIn } from './views/sign-in.tsx'
 

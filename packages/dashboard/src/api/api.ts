@@ -1,29 +1,6 @@
-import { type Session, token } from '../session.ts'
+import type { Answers, HistoryScope, RefusedCall, Where } from './generated.ts'
 import { Problem } from './problem.ts'
-import type { GatewayProcess, ServiceRoute } from './service-types.ts'
-import type {
-  Block,
-  Caller,
-  Changes,
-  DocumentChange,
-  Explanation,
-  FiguresHistory,
-  History,
-  HistoryScope,
-  LogReplay,
-  Mistake,
-  Override,
-  Preview,
-  RefusedCall,
-  Rule,
-  RuleDocument,
-  RuleDraft,
-  RuleNames,
-  Status,
-  Trial,
-  Version,
-  Where,
-} from './types.ts'
+import { token } from './session.ts'
 
 const ROOT = 'api/v1/'
 
@@ -77,6 +54,11 @@ export interface RefusalQuestion {
   readonly top: number
 }
 
+/** A refused call, with an id for its row. */
+export interface ListedRefusal extends RefusedCall {
+  readonly id: string
+}
+
 export interface HistoryQuestion {
   readonly seconds: number
   readonly to?: number | undefined
@@ -101,56 +83,57 @@ function queryOf(question: object): string {
 
 /** The admin API, one function per question. */
 export const api = {
-  session: (signal?: AbortSignal) => read<Session>('session', signal),
-  audit: () => read<Changes>('audit'),
-  status: (signal?: AbortSignal) => read<Status>('status', signal),
-  rules: (signal?: AbortSignal) => read<{ rules: Rule[] }>('rules', signal).then(({ rules }) => rules),
-  figures: (seconds: number, signal?: AbortSignal) => read<FiguresHistory>(`figures?seconds=${seconds}`, signal),
-  history: (question: HistoryQuestion, signal?: AbortSignal) => read<History>(`history?${queryOf(question)}`, signal),
+  session: (signal?: AbortSignal) => read<Answers['getSession']>('session', signal),
+  audit: () => read<Answers['getAudit']>('audit'),
+  status: (signal?: AbortSignal) => read<Answers['getStatus']>('status', signal),
+  rules: (signal?: AbortSignal) => read<Answers['getRules']>('rules', signal).then(({ rules }) => rules),
+  figures: (seconds: number, signal?: AbortSignal) => read<Answers['getFigures']>(`figures?seconds=${seconds}`, signal),
+  history: (question: HistoryQuestion, signal?: AbortSignal) =>
+    read<Answers['getHistory']>(`history?${queryOf(question)}`, signal),
   callers: (question: CallerQuestion) =>
-    read<{ callers: Caller[] }>(`callers?${queryOf(question)}`).then(({ callers }) => callers),
+    read<Answers['getCallers']>(`callers?${queryOf(question)}`).then(({ callers }) => callers),
   refusals: (question: RefusalQuestion) =>
-    read<{ refusals: Omit<RefusedCall, 'id'>[] }>(`refusals?${queryOf(question)}`).then(({ refusals }) =>
+    read<Answers['getRefusals']>(`refusals?${queryOf(question)}`).then(({ refusals }) =>
       refusals.map((one, index) => ({ ...one, id: `${one.at} ${one.caller} ${one.path} ${refusals.length - index}` })),
     ),
   blocks: (unmask: boolean) =>
-    read<{ blocks: Block[] }>(`blocks${unmask ? '?unmask=true' : ''}`).then(({ blocks }) => blocks),
+    read<Answers['getBlocks']>(`blocks${unmask ? '?unmask=true' : ''}`).then(({ blocks }) => blocks),
   block: (caller: string, period: string) => send('POST', 'blocks', { caller, for: period }),
   blockKey: (rule: string, key: string, period: string) => send('POST', 'blocks', { rule, key, for: period }),
   unblock: (id: string) => send('DELETE', `blocks/${part(id)}`),
-  overrides: () => read<{ overrides: Override[] }>('overrides').then(({ overrides }) => overrides),
+  overrides: () => read<Answers['getOverrides']>('overrides').then(({ overrides }) => overrides),
   setOverride: (who: NamedCaller, limit: string, until: number | undefined, reason: string) =>
     send('POST', 'overrides', { ...who, limit, ...(until !== undefined && { until }), ...(reason && { reason }) }),
   removeOverride: (id: string) => send('DELETE', `overrides/${part(id)}`),
-  grant: (who: NamedCaller, permits: number) => send<{ credit: number }>('POST', 'credits', { ...who, permits }),
+  grant: (who: NamedCaller, permits: number) => send<Answers['postCredits']>('POST', 'credits', { ...who, permits }),
   reset: (caller: string) => send('POST', 'reset', { caller }),
   explain: (request: string, ip?: string) =>
-    send<Explanation>('POST', 'explain', { request, ...(ip !== undefined && { ip }) }),
-  explainCaller: (caller: string) => send<Explanation>('POST', 'explain', { caller }),
-  document: (where: Where) => read<RuleDocument>(`document?where=${where}`),
-  versions: (where: Where) => read<{ versions: Version[] }>(`versions?where=${where}`).then(({ versions }) => versions),
-  version: (id: string) => read<{ text: string }>(`versions/${part(id)}`).then(({ text }) => text),
+    send<Answers['postExplain']>('POST', 'explain', { request, ...(ip !== undefined && { ip }) }),
+  explainCaller: (caller: string) => send<Answers['postExplain']>('POST', 'explain', { caller }),
+  document: (where: Where) => read<Answers['getDocument']>(`document?where=${where}`),
+  versions: (where: Where) => read<Answers['getVersions']>(`versions?where=${where}`).then(({ versions }) => versions),
+  version: (id: string) => read<Answers['getVersionsById']>(`versions/${part(id)}`).then(({ text }) => text),
   check: (where: Where, text: string) =>
-    send<{ mistakes: Mistake[] }>('POST', 'check', { where, text }).then(({ mistakes }) => mistakes),
-  preview: (where: Where, text: string) => send<Preview>('POST', 'preview', { where, text }),
+    send<Answers['postCheck']>('POST', 'check', { where, text }).then(({ mistakes }) => mistakes),
+  preview: (where: Where, text: string) => send<Answers['postPreview']>('POST', 'preview', { where, text }),
   replay: (where: Where, text: string, log: string | undefined) =>
-    send<LogReplay>('POST', 'replay', { where, text, ...(log !== undefined && { log }) }),
+    send<Answers['postReplay']>('POST', 'replay', { where, text, ...(log !== undefined && { log }) }),
   save: (where: Where, text: string, version: string, comment: string) =>
-    send<{ version: string }>('PUT', 'document', { where, text, version, ...(comment && { comment }) }),
+    send<Answers['putDocument']>('PUT', 'document', { where, text, version, ...(comment && { comment }) }),
   /** Without an id, of a new rule. */
   draft: (where: Where, id: string | undefined, set: readonly object[]) =>
-    send<RuleDraft>('POST', 'draft', { where, set, ...(id !== undefined && { id }) }),
+    send<Answers['postDraft']>('POST', 'draft', { where, set, ...(id !== undefined && { id }) }),
   changes: (where: Where, text: string, comment: string) =>
-    send<DocumentChange>('POST', 'changes', { where, text, ...(comment && { comment }) }),
-  names: () => read<RuleNames>('names'),
-  trials: () => read<{ trials: Trial[] }>('trials').then(({ trials }) => trials),
-  try: (rule: string, text: string) => send<Trial>('POST', 'trials', { rule, text }),
+    send<Answers['postChanges']>('POST', 'changes', { where, text, ...(comment && { comment }) }),
+  names: () => read<Answers['getNames']>('names'),
+  trials: () => read<Answers['getTrials']>('trials').then(({ trials }) => trials),
+  try: (rule: string, text: string) => send<Answers['postTrials']>('POST', 'trials', { rule, text }),
   acceptTrial: (id: string, version: string) => send('POST', `trials/${part(id)}/accept`, { version }),
   endTrial: (id: string) => send('DELETE', `trials/${part(id)}`),
-  services: () => read<{ routes: ServiceRoute[] }>('services').then(({ routes }) => routes),
-  processes: () => read<{ processes: GatewayProcess[] }>('processes').then(({ processes }) => processes),
+  services: () => read<Answers['getServices']>('services').then(({ routes }) => routes),
+  processes: () => read<Answers['getProcesses']>('processes').then(({ processes }) => processes),
   /** The paths that this gateway knows, so that nothing is offered which it cannot do. */
   paths: (signal?: AbortSignal) =>
     read<{ paths: object }>('openapi.json', signal).then(({ paths }) => new Set(Object.keys(paths))),
-  schema: () => read<Record<string, unknown>>('schema'),
+  schema: () => read<Answers['getSchema']>('schema'),
 }

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import type { Block, Caller, Rule } from '../api/types.ts'
+import type { Block, Caller, Rule } from '../api/generated.ts'
 import { rules } from '../figures/live.ts'
 import { formatMoment } from '../i18n/format.ts'
 import { viewMessages } from '../i18n/views/index.ts'

@@ -1,5 +1,5 @@
 import type { JSX } from 'preact'
-import type { Caller } from '../api/types.ts'
+import type { Caller } from '../api/generated.ts'
 import { Load } from '../charts/moon.tsx'
 import { Timeline } from '../charts/timeline.tsx'
 import { rules } from '../figures/live.ts'

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { api, type NamedCaller } from '../api/api.ts'
-import type { Caller, Override, Rule } from '../api/types.ts'
+import type { Caller, Override, Rule } from '../api/generated.ts'
 import { rules } from '../figures/live.ts'
 import { formatMoment, formatNumber } from '../i18n/format.ts'
 import { viewMessages } from '../i18n/views/index.ts'

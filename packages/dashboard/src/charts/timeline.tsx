@@ -1,7 +1,7 @@
 import { useSignalEffect } from '@preact/signals'
 import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
-import type { Caller } from '../api/types.ts'
+import type { Caller } from '../api/generated.ts'
 import { ink, repaint } from '../theme.ts'
 import { prepare } from './canvas.ts'
 

@@ -1,5 +1,5 @@
 import type { JSX } from 'preact'
-import type { Where } from '../api/types.ts'
+import type { Where } from '../api/generated.ts'
 import { viewMessages } from '../i18n/views/index.ts'
 
 /** A change that is in force: the text before it and with it. */

@@ -6,7 +6,7 @@ import { type Diagnostic, linter, lintGutter, lintKeymap } from '@codemirror/lin
 import { unifiedMergeView } from '@codemirror/merge'
 import { EditorState, type Extension, type Text } from '@codemirror/state'
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from '@codemirror/view'
-import type { Mistake } from '../api/types.ts'
+import type { Mistake } from '../api/generated.ts'
 import { completeBy } from './completion.ts'
 import { look } from './look.ts'
 import type { Schema } from './schema-options.ts'

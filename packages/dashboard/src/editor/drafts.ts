@@ -1,5 +1,5 @@
 import { type ReadonlySignal, type Signal, signal } from '@preact/signals'
-import type { RuleDocument, Where } from '../api/types.ts'
+import type { RuleDocument, Where } from '../api/generated.ts'
 
 /** What is being written, and the document it was read from. */
 export interface Draft {

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
 import { api } from '../api/api.ts'
-import type { Preview, Split, Where } from '../api/types.ts'
+import type { Preview, Split, Where } from '../api/generated.ts'
 import { formatNumber } from '../i18n/format.ts'
 import { viewMessages } from '../i18n/views/index.ts'
 import { useAnswer } from '../parts/answer.tsx'

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { api } from '../api/api.ts'
-import type { LogReplay, Range, Where } from '../api/types.ts'
+import type { LogReplay, Range, Where } from '../api/generated.ts'
 import { formatNumber } from '../i18n/format.ts'
 import { viewMessages } from '../i18n/views/index.ts'
 import { problemOf } from '../parts/answer.tsx'

@@ -1,6 +1,6 @@
 import './review.css'
 import type { JSX } from 'preact'
-import type { DocumentChange } from '../api/types.ts'
+import type { DocumentChange } from '../api/generated.ts'
 import { changeMessages } from '../i18n/changes/index.ts'
 
 /** Longer comments are cut by the gateway. */

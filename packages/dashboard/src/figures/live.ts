@@ -1,9 +1,9 @@
 import { type Signal, signal } from '@preact/signals'
 import { api, ask } from '../api/api.ts'
+import type { LiveFigures, Rule, RuleCosts, Session, Status } from '../api/generated.ts'
 import { Problem } from '../api/problem.ts'
 import { readServerEvents, type ServerEvent } from '../api/server-events.ts'
-import type { LiveStats, Rule, RuleCosts, Status } from '../api/types.ts'
-import { refusal, session, tokenIsAsked } from '../session.ts'
+import { refusal, session, tokenIsAsked } from '../api/session.ts'
 import { OverloadFigures } from './overload-figures.ts'
 import { Ring, SECONDS } from './ring.ts'
 import { StoreCalls } from './store-calls.ts'
@@ -33,7 +33,7 @@ export const storeCalls: StoreCalls = new StoreCalls()
 export const overloadFigures: OverloadFigures = new OverloadFigures()
 const rings = new Map<string, Ring>()
 const loads = new Map<string, { readonly at: number; readonly load: number }>()
-let newest: LiveStats | undefined
+let newest: LiveFigures | undefined
 
 export function ringOf(rule: string): Ring | undefined {
   return rings.get(rule)
@@ -115,7 +115,7 @@ async function followOnce(outer: AbortSignal, onLive: () => void): Promise<void>
 
 async function readEverything(signal: AbortSignal): Promise<void> {
   // a gateway that knows no roles lets everybody change everything
-  session.value = await api.session(signal).catch(() => ({ role: 'operator' }))
+  session.value = await api.session(signal).catch((): Session => ({ role: 'operator', via: 'open' }))
   const [history, told, state, known] = await Promise.all([
     api.figures(SECONDS, signal),
     api.rules(signal),
@@ -126,7 +126,7 @@ async function readEverything(signal: AbortSignal): Promise<void> {
   const last = Math.floor(history.at / 1000)
   total.fill(last, history.total)
   for (const [id, series] of Object.entries(history.rules)) ringFor(id).fill(last, series)
-  for (const [id, load] of Object.entries(history.loads ?? {})) loads.set(id, { at: last, load })
+  for (const [id, load] of Object.entries(history.loads)) loads.set(id, { at: last, load })
   overloadFigures.fill(last, history)
   rules.value = told
   status.value = state
@@ -134,7 +134,7 @@ async function readEverything(signal: AbortSignal): Promise<void> {
 }
 
 async function take({ name, data }: ServerEvent, signal: AbortSignal): Promise<void> {
-  if (name === 'figures') takeFigures(JSON.parse(data) as LiveStats)
+  if (name === 'figures') takeFigures(JSON.parse(data) as LiveFigures)
   if (name === 'status') status.value = JSON.parse(data) as Status
   if (name === 'rules') {
     rules.value = await api.rules(signal)
@@ -142,7 +142,7 @@ async function take({ name, data }: ServerEvent, signal: AbortSignal): Promise<v
   }
 }
 
-function takeFigures(figures: LiveStats): void {
+function takeFigures(figures: LiveFigures): void {
   const at = Math.floor(figures.at / 1000)
   newest = figures
   total.write(at, figures.total)

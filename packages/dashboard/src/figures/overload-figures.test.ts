@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { OverloadFigures } from './overload-figures.ts'
 
 const found = { limit: 12, inFlight: 9, perSecond: 200, baseMs: 40, latencyMs: 55, limiting: true }
-const load = { delayMs: 3, utilization: 0.9, share: 0.7 }
+const load = { delayMs: 3, utilization: 0.9, waitMs: 1, share: 0.7 }
 const blank = { allowed: [], refused: [], waited: [], shadowRefused: [] }
 
 describe('the overload figures of the page', () => {
@@ -22,7 +22,7 @@ describe('the overload figures of the page', () => {
     figures.add(100, { adaptive: { a: found }, overload: { ...load, shed: { default: 5 } } })
     const adaptive = { a: { limit: [7, 8, 1], inFlight: [1, null, 1], latencyMs: [1, 1, 1] } }
     const overload = { share: [1, 1, 1], shed: { default: [2, 3, 100] } }
-    figures.fill(100, { at: 100_000, stepMs: 1000, total: blank, rules: {}, adaptive, overload })
+    figures.fill(100, { at: 100_000, stepMs: 1000, total: blank, rules: {}, loads: {}, adaptive, overload })
     const { limit, inFlight } = figures.curvesOf('a')!
     expect([97, 98, 99, 100].map(second => limit.at(second))).toEqual([null, 7, 8, 12])
     expect(inFlight.at(99)).toBeNull()

@@ -1,5 +1,5 @@
-import type { Estimate, FiguresHistory, LiveStats, OverloadStats } from '../api/types.ts'
-import { CurveRing } from './curve-ring.ts'
+import type { Estimate, FiguresHistory, LiveFigures, OverloadStats } from '../api/generated.ts'
+import { CurveRing } from './ring.ts'
 
 /** What is drawn of an adaptive rule. */
 export interface AdaptiveCurves {
@@ -27,7 +27,7 @@ export class OverloadFigures {
     for (const [level, calls] of Object.entries(overload?.shed ?? {})) this.#shedFor(level).fill(second, calls)
   }
 
-  add(second: number, { adaptive = {}, overload }: Pick<LiveStats, 'adaptive' | 'overload'>): void {
+  add(second: number, { adaptive = {}, overload }: Pick<LiveFigures, 'adaptive' | 'overload'>): void {
     this.#adaptive = adaptive
     this.#overload = overload
     for (const [rule, { limit, inFlight, latencyMs }] of Object.entries(adaptive)) {

@@ -1,4 +1,5 @@
-import type { Counts, Series } from '../api/types.ts'
+import { StepRing } from '../../../limiter/src/common/step-ring.ts'
+import type { Counts, Curve, Series } from '../api/generated.ts'
 
 export const COUNTS = ['allowed', 'refused', 'waited', 'shadowRefused'] as const satisfies readonly (keyof Counts)[]
 export type Count = (typeof COUNTS)[number]
@@ -6,34 +7,15 @@ export type Count = (typeof COUNTS)[number]
 /** How many seconds the page remembers. */
 export const SECONDS = 300
 
-/** The last seconds of one rule's counts, in place: writing a second moves nothing. */
+/** The last seconds of one rule's counts. */
 export class Ring {
-  readonly #numbers: Record<Count, Float64Array>
-  /** Of all seconds that are remembered, kept as they come and go: a thousand rules are summed every second. */
-  readonly #sums: Record<Count, number> = { allowed: 0, refused: 0, waited: 0, shadowRefused: 0 }
+  readonly #rings = Object.fromEntries(COUNTS.map(name => [name, ringOfSeconds()])) as Record<Count, StepRing>
   /** The second, since 1970, that was written last. */
   #last = Number.NEGATIVE_INFINITY
 
-  constructor() {
-    this.#numbers = Object.fromEntries(COUNTS.map(name => [name, new Float64Array(SECONDS)])) as Record<
-      Count,
-      Float64Array
-    >
-  }
-
   /** Writes what was counted in a second; seconds between it and the last one were silent. */
   write(second: number, counts: Counts): void {
-    if (second <= this.#last - SECONDS) return
-    this.moveTo(second)
-    for (const name of COUNTS) this.#put(second, name, counts[name] ?? 0)
-  }
-
-  /** Silence up to and with a second. */
-  moveTo(second: number): void {
-    const from = Math.max(this.#last + 1, second - SECONDS + 1)
-    for (let silent = from; silent <= second; silent++) {
-      for (const name of COUNTS) this.#put(silent, name, 0)
-    }
+    for (const name of COUNTS) this.#rings[name].write(second, counts[name] ?? 0)
     this.#last = Math.max(this.#last, second)
   }
 
@@ -54,27 +36,54 @@ export class Ring {
   }
 
   at(second: number, name: Count): number {
-    if (second > this.#last || second <= this.#last - SECONDS) return 0
-    return this.#numbers[name][((second % SECONDS) + SECONDS) % SECONDS]!
+    return this.#rings[name].at(second)
   }
 
   /** The numbers of the seconds up to and with one, oldest first. */
   window(second: number, length: number, name: Count): number[] {
-    return Array.from({ length }, (_, index) => this.at(second - length + 1 + index, name))
+    return this.#rings[name].read(second, length)
   }
 
   /** Of the seconds up to and with one; the last one and all that is remembered takes no adding up. */
   sum(second: number, length: number, name: Count): number {
-    this.moveTo(second)
-    if (second === this.#last && length === SECONDS) return this.#sums[name]
-    let sum = 0
-    for (let back = 0; back < length; back++) sum += this.at(second - back, name)
-    return sum
+    for (const ring of Object.values(this.#rings)) ring.moveTo(second)
+    this.#last = Math.max(this.#last, second)
+    return this.#rings[name].sum(second, length)
+  }
+}
+
+/** A number for each of the last seconds, or none. */
+export class CurveRing {
+  readonly #ring = ringOfSeconds({ empty: Number.NaN })
+
+  write(second: number, value: number): void {
+    this.#ring.write(second, value)
   }
 
-  #put(second: number, name: Count, count: number): void {
-    const numbers = this.#numbers[name]
-    this.#sums[name] += count - numbers[second % SECONDS]!
-    numbers[second % SECONDS] = count
+  /** Takes a history whose newest number belongs to `second`; what is known already stays. */
+  fill(second: number, curve: Curve): void {
+    for (const [index, value] of curve.entries()) {
+      const at = second - curve.length + 1 + index
+      if (value === null || at <= second - SECONDS || this.at(at) !== null) continue
+      this.write(at, value)
+    }
   }
+
+  at(second: number): number | null {
+    const value = this.#ring.at(second)
+    return Number.isNaN(value) ? null : value
+  }
+
+  /** The sum of all seconds that are remembered, up to and with one. */
+  sum(second: number): number {
+    return this.#ring.sum(second, SECONDS)
+  }
+
+  isEmpty(second: number): boolean {
+    return this.#ring.read(second, SECONDS).every(Number.isNaN)
+  }
+}
+
+function ringOfSeconds(options?: { readonly empty: number }): StepRing {
+  return new StepRing(new Float64Array(SECONDS), options)
 }

@@ -1,4 +1,4 @@
-import type { StoreStats } from '../api/types.ts'
+import type { StoreStats } from '../api/generated.ts'
 
 const SECONDS = 60
 

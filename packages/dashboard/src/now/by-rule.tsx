@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
 import { useRef, useState } from 'preact/hooks'
-import type { Counts, History } from '../api/types.ts'
+import type { Counts, History } from '../api/generated.ts'
 import { Load } from '../charts/moon.tsx'
 import { Sparkline } from '../charts/sparkline.tsx'
 import { loadOf, ringOf, second } from '../figures/live.ts'

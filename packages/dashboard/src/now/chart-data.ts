@@ -1,4 +1,4 @@
-import type { History, StepSeries } from '../api/types.ts'
+import type { History, StepSeries } from '../api/generated.ts'
 import type { ChartData } from '../charts/chart.tsx'
 import { drawnSeconds } from '../figures/drawn-seconds.ts'
 import { ringOf, total } from '../figures/live.ts'

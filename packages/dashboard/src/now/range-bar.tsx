@@ -1,5 +1,5 @@
 import type { JSX } from 'preact'
-import type { History } from '../api/types.ts'
+import type { History } from '../api/generated.ts'
 import { formatMoment } from '../i18n/format.ts'
 import { messages } from '../i18n/index.ts'
 import { fleetSize, otherTime, partOfTime, RANGE_NAMES, type ShownTime, wholeTime } from './shown-time.ts'

@@ -1,4 +1,4 @@
-import type { HistoryScope } from '../api/types.ts'
+import type { HistoryScope } from '../api/generated.ts'
 import { status } from '../figures/live.ts'
 import { hashWith, route } from '../route.ts'
 

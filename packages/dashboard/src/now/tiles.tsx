@@ -1,5 +1,5 @@
 import type { JSX } from 'preact'
-import type { History } from '../api/types.ts'
+import type { History } from '../api/generated.ts'
 import { ringOf, second, total, waitingFor } from '../figures/live.ts'
 import { COUNTS, type Count, SECONDS } from '../figures/ring.ts'
 import { formatChange, formatNumber, formatShort } from '../i18n/format.ts'

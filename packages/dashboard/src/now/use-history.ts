@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { api, type HistoryQuestion } from '../api/api.ts'
+import type { History, StepSeries } from '../api/generated.ts'
 import type { Problem } from '../api/problem.ts'
-import type { History, StepSeries } from '../api/types.ts'
 import type { Count } from '../figures/ring.ts'
 import { problemOf } from '../parts/answer.tsx'
 import type { ShownTime } from './shown-time.ts'

@@ -1,8 +1,8 @@
 import type { ComponentChildren, JSX } from 'preact'
 import { useCallback, useEffect, useState } from 'preact/hooks'
 import { Problem } from '../api/problem.ts'
+import { tokenIsAsked } from '../api/session.ts'
 import { messages } from '../i18n/index.ts'
-import { tokenIsAsked } from '../session.ts'
 
 export interface Asked<Answer> {
   readonly answer: Answer | undefined

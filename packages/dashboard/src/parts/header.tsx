@@ -1,8 +1,8 @@
 import type { JSX } from 'preact'
+import { mayChange, session, signOut, token, tokenIsAsked } from '../api/session.ts'
 import { connection, paths } from '../figures/live.ts'
 import { chooseLanguage, type Language, language, languages, messages } from '../i18n/index.ts'
 import { hashOf, route, VIEWS, type View } from '../route.ts'
-import { mayChange, session, signOut, token, tokenIsAsked } from '../session.ts'
 import { chooseTheme, THEMES, type Theme, theme } from '../theme.ts'
 
 /** The band at the top: who this is, the views, how the gateway is, colours and language. */

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import type { Estimate } from '../api/types.ts'
+import type { Estimate } from '../api/generated.ts'
 import { LimitChart } from '../charts/limit-chart.tsx'
 import { overloadFigures, second } from '../figures/live.ts'
 import { formatNumber, formatRatio, formatShare, formatShort } from '../i18n/format.ts'

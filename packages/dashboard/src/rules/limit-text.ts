@@ -1,4 +1,4 @@
-import type { Rule } from '../api/types.ts'
+import type { Rule } from '../api/generated.ts'
 import { formatNumber, formatPeriod } from '../i18n/format.ts'
 import { viewMessages } from '../i18n/views/index.ts'
 

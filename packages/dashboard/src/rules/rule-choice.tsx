@@ -1,5 +1,5 @@
 import type { JSX } from 'preact'
-import type { Rule } from '../api/types.ts'
+import type { Rule } from '../api/generated.ts'
 import { viewMessages } from '../i18n/views/index.ts'
 
 interface RuleChoiceProps {

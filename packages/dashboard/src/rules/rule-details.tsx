@@ -1,10 +1,10 @@
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { Rule } from '../api/types.ts'
+import type { Rule } from '../api/generated.ts'
+import { mayChange } from '../api/session.ts'
 import type { AppliedChange } from '../editor/applied.tsx'
 import { viewMessages } from '../i18n/views/index.ts'
 import { goTo, hashOf } from '../route.ts'
-import { mayChange } from '../session.ts'
 import { byText, limitText } from './limit-text.ts'
 import { Trial } from './trial.tsx'
 

@@ -1,5 +1,5 @@
 import type { JSX } from 'preact'
-import type { Rule } from '../api/types.ts'
+import type { Rule } from '../api/generated.ts'
 import { Load } from '../charts/moon.tsx'
 import { Sparkline } from '../charts/sparkline.tsx'
 import { loadOf, ringOf, second } from '../figures/live.ts'

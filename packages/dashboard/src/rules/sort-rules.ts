@@ -1,5 +1,5 @@
 import { useRef } from 'preact/hooks'
-import type { Rule } from '../api/types.ts'
+import type { Rule } from '../api/generated.ts'
 import { costsByRule, loadOf, ringOf, second } from '../figures/live.ts'
 import { SECONDS } from '../figures/ring.ts'
 import { type Figure, type Sort, type SortName, sortRules } from './sort-order.ts'

@@ -1,8 +1,9 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { api } from '../api/api.ts'
+import type { Rule, Trial as RunningTrial } from '../api/generated.ts'
 import type { Problem } from '../api/problem.ts'
-import type { Rule, Trial as RunningTrial } from '../api/types.ts'
+import { mayChange } from '../api/session.ts'
 import { Sparkline } from '../charts/sparkline.tsx'
 import { Applied, type AppliedChange } from '../editor/applied.tsx'
 import { ringOf, second } from '../figures/live.ts'
@@ -10,7 +11,6 @@ import { SECONDS } from '../figures/ring.ts'
 import { formatDuration, formatNumber, formatShare } from '../i18n/format.ts'
 import { viewMessages } from '../i18n/views/index.ts'
 import { problemOf, Refusal, useAnswer } from '../parts/answer.tsx'
-import { mayChange } from '../session.ts'
 
 interface TrialProps {
   readonly rule: Rule

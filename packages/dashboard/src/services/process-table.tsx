@@ -1,5 +1,5 @@
 import type { JSX } from 'preact'
-import type { GatewayProcess } from '../api/service-types.ts'
+import type { GatewayProcess } from '../api/generated.ts'
 import { Trend } from '../charts/trend.tsx'
 import { second } from '../figures/live.ts'
 import { formatBytes, formatDuration, formatLatency, formatNumber, formatPercent, formatShare } from '../i18n/format.ts'

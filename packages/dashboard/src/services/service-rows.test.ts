@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { ServiceAddress, ServiceFigures, ServiceRoute } from '../api/service-types.ts'
+import type { ServiceAddress, ServiceFigures, ServiceRoute } from '../api/generated.ts'
 import { errorShare, routeName, serviceRows } from './service-rows.ts'
 
 const figures = (calls: number, errors: number, p95Ms: number | null): ServiceFigures => ({

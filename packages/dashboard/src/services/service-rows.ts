@@ -1,4 +1,4 @@
-import type { AddressState, ServiceAddress, ServiceFigures, ServiceRoute } from '../api/service-types.ts'
+import type { AddressState, ServiceAddress, ServiceFigures, ServiceRoute } from '../api/generated.ts'
 
 /** A line of the table of services: one address, or all addresses of a route together. */
 export interface ServiceRow {

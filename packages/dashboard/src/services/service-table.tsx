@@ -1,5 +1,5 @@
 import type { JSX } from 'preact'
-import type { ServiceAddress, ServiceFigures } from '../api/service-types.ts'
+import type { ServiceAddress, ServiceFigures } from '../api/generated.ts'
 import { Trend } from '../charts/trend.tsx'
 import { formatDuration, formatLatency, formatNumber, formatPercent, formatRate } from '../i18n/format.ts'
 import { serviceTexts } from '../i18n/services/index.ts'

@@ -1,8 +1,9 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { api, type CallerQuestion } from '../api/api.ts'
+import type { Caller } from '../api/generated.ts'
 import type { Problem } from '../api/problem.ts'
-import type { Caller } from '../api/types.ts'
+import { mayChange } from '../api/session.ts'
 import { BlockDialog, BlockPanel, nameOf } from '../callers/blocks.tsx'
 import { CallerTable } from '../callers/caller-table.tsx'
 import { useHeldOrder } from '../callers/held-order.ts'
@@ -13,7 +14,6 @@ import { viewMessages } from '../i18n/views/index.ts'
 import { Answered, problemOf, Refusal, useAnswer } from '../parts/answer.tsx'
 import { goTo, route } from '../route.ts'
 import { RuleChoice } from '../rules/rule-choice.tsx'
-import { mayChange } from '../session.ts'
 
 const REFRESH_SECONDS = 2
 const TOP = 1000

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
 import { api } from '../api/api.ts'
-import type { Change, Outage, SourceStatus, Status, StoreStatus } from '../api/types.ts'
+import type { Change, Outage, RefusedChange, SourceStatus, Status, StoreStatus } from '../api/generated.ts'
 import { connection, leasedRules, second, status, storeCalls } from '../figures/live.ts'
 import { formatDuration, formatMoment, formatNumber, formatRatio } from '../i18n/format.ts'
 import { viewMessages } from '../i18n/views/index.ts'
@@ -198,7 +198,7 @@ function AuditLists(): JSX.Element | null {
   const { fleet: texts } = viewMessages.value
   const { answer } = useAnswer(() => api.audit(), [Math.floor(second.value / AUDIT_SECONDS)])
   if (answer === undefined) return null
-  const { changes, refused = [] } = answer
+  const { changes, refused } = answer
   return (
     <section class="panel changes" aria-label={texts.changes}>
       <div class="panel-head">
@@ -212,14 +212,14 @@ function AuditLists(): JSX.Element | null {
   )
 }
 
-function ChangeList({ changes }: { changes: readonly Change[] }): JSX.Element | null {
+function ChangeList({ changes }: { changes: readonly (Change | RefusedChange)[] }): JSX.Element | null {
   if (changes.length === 0) return null
   return (
     <ol class="history">
       {changes.map((change, index) => (
         <li key={`${change.at} ${change.operation} ${change.subject} ${index}`}>
           <time dateTime={new Date(change.at).toISOString()}>{formatMoment(change.at)}</time>{' '}
-          {change.refused !== undefined && <b>{refusedText(change.refused)}: </b>}
+          {'refused' in change && <b>{refusedText(change.refused)}: </b>}
           <b>{changeText(change.operation)}</b> <span>{change.subject}</span>{' '}
           {change.comment !== undefined && <q>{change.comment}</q>}{' '}
           <small>{[whoText(change), change.from].filter(text => text !== '').join(' · ')}</small>
@@ -233,7 +233,7 @@ function ChangeList({ changes }: { changes: readonly Change[] }): JSX.Element | 
 function whoText({ who, via, role }: Change): string {
   const { tokens } = viewMessages.value.fleet
   if (via === 'token') return role === 'viewer' ? tokens.viewer : tokens.operator
-  return via === 'open' ? tokens.none : who === 'wrong token' && via === 'none' ? tokens.wrong : (who ?? '')
+  return via === 'open' ? tokens.none : who === 'wrong token' && via === 'none' ? tokens.wrong : who
 }
 
 function refusedText(reason: string): string {

@@ -1,5 +1,5 @@
 import type { JSX } from 'preact'
-import type { History } from '../api/types.ts'
+import type { History } from '../api/generated.ts'
 import { Chart } from '../charts/chart.tsx'
 import { connection, rules, second, total } from '../figures/live.ts'
 import { COUNTS, type Count } from '../figures/ring.ts'

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import { api } from '../api/api.ts'
-import type { RefusedCall } from '../api/types.ts'
+import { api, type ListedRefusal } from '../api/api.ts'
+import type { RefusedCall } from '../api/generated.ts'
 import { useHeldOrder } from '../callers/held-order.ts'
 import { rules, second } from '../figures/live.ts'
 import { formatDuration, formatMoment, formatNumber } from '../i18n/format.ts'
@@ -56,7 +56,7 @@ export function Refusals(): JSX.Element {
   )
 }
 
-function RefusalTable({ refusals }: { refusals: readonly RefusedCall[] }): JSX.Element {
+function RefusalTable({ refusals }: { refusals: readonly ListedRefusal[] }): JSX.Element {
   const { refusals: texts, columns: titles, callers, views } = viewMessages.value
   const columns: Column[] = [
     { name: 'at', title: titles.at },

@@ -1,6 +1,7 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import type { Rule } from '../api/types.ts'
+import type { Rule } from '../api/generated.ts'
+import { mayChange } from '../api/session.ts'
 import { useHeldOrder } from '../callers/held-order.ts'
 import { Applied, type AppliedChange } from '../editor/applied.tsx'
 import { connection, rules } from '../figures/live.ts'
@@ -15,7 +16,6 @@ import { RuleDetails } from '../rules/rule-details.tsx'
 import { RuleTable, SortChoice } from '../rules/rule-table.tsx'
 import { parseSort } from '../rules/sort-order.ts'
 import { useSortedRules } from '../rules/sort-rules.ts'
-import { mayChange } from '../session.ts'
 
 const RuleSheet = later(() => import('../rules/form/rule-sheet.tsx').then(module => module.RuleSheet))
 const Undo = later(() => import('../editor/undo.tsx').then(module => module.Undo))

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
 import { api } from '../api/api.ts'
-import type { ServiceRoute } from '../api/service-types.ts'
+import type { ServiceRoute } from '../api/generated.ts'
 import { useHeldOrder } from '../callers/held-order.ts'
 import { paths, second } from '../figures/live.ts'
 import { serviceTexts } from '../i18n/services/index.ts'

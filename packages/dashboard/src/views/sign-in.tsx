@@ -1,7 +1,7 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
+import { keepToken, refusal, session, token } from '../api/session.ts'
 import { messages } from '../i18n/index.ts'
-import { keepToken, refusal, session, token } from '../session.ts'
 
 /** Asks for the admin token, once per tab. */
 export function SignIn(): JSX.Element {

@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import type { RuleNames } from '../../api/types.ts'
+import type { RuleNames } from '../../api/generated.ts'
 import { changeMessages } from '../../i18n/changes/index.ts'
 import { Choice, describedBy, type FieldsProps, Group, Notes } from './fields.tsx'
 import { METHODS } from './rule-form.ts'

@@ -1,11 +1,10 @@
 import type { JSX } from 'preact'
-import type { RuleNames } from '../../api/types.ts'
 import { changeMessages } from '../../i18n/changes/index.ts'
 import { type FieldsProps, Group, Select, TextField } from './fields.tsx'
-import { algorithmsFor, BURSTING, isCalendar, levelsOf } from './rule-form.ts'
+import { algorithmsFor, type FormNames, hasOption, isCalendar, levelsOf } from './rule-form.ts'
 
 /** How calls are counted, with what the chosen algorithm and calendar periods need. */
-export function CountingFields({ form, set, mistakes, names }: FieldsProps & { names: RuleNames }): JSX.Element {
+export function CountingFields({ form, set, mistakes, names }: FieldsProps & { names: FormNames }): JSX.Element {
   const { form: texts } = changeMessages.value
   const { algorithm } = form
   const known = algorithmsFor(form, names.algorithms)
@@ -20,7 +19,7 @@ export function CountingFields({ form, set, mistakes, names }: FieldsProps & { n
           onChoose={chosen => set({ algorithm: chosen })}
         />
       </Group>
-      {BURSTING.includes(algorithm) && (
+      {hasOption(form, 'burst', names.algorithms) && (
         <TextField
           label={texts.burst}
           name="burst"
@@ -31,7 +30,7 @@ export function CountingFields({ form, set, mistakes, names }: FieldsProps & { n
           input={{ inputMode: 'numeric' }}
         />
       )}
-      {algorithm === 'warm-up' && (
+      {hasOption(form, 'warmUp', names.algorithms) && (
         <TextField
           label={texts.warmUp}
           name="warmUp"

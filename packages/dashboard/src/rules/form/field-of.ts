@@ -1,4 +1,4 @@
-import type { Mistake } from '../../api/types.ts'
+import type { Mistake } from '../../api/generated.ts'
 
 /** A field of the form that mistakes are shown beside. */
 export type Field =

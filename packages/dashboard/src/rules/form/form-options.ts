@@ -1,4 +1,4 @@
-import { BURSTING, isCalendar, levelsOf, type RuleForm, writeLevel } from './rule-form.ts'
+import { hasOption, isCalendar, type KnownAlgorithm, levelsOf, type RuleForm, writeLevel } from './rule-form.ts'
 
 export type Options = Readonly<Record<string, unknown>>
 
@@ -9,7 +9,7 @@ export interface OptionChange {
 }
 
 /** The options of a rule that a form stands for, in the order in which a rule is read. */
-export function formOptions(form: RuleForm): Options {
+export function formOptions(form: RuleForm, known: readonly KnownAlgorithm[]): Options {
   const { id, methods, by, plans, algorithm, beyond, status, zone, anchor } = form
   const paths = form.paths.split('\n').map(path => path.trim())
   const match = { path: oneOrAll(paths.filter(path => path !== '')), method: oneOrAll(methods) }
@@ -20,8 +20,8 @@ export function formOptions(form: RuleForm): Options {
     by: oneOrAll(by),
     limit: plans === undefined ? oneOrAll(form.levels.map(writeLevel)) : planLimit(plans),
     algorithm: algorithm || undefined,
-    burst: BURSTING.includes(algorithm) ? numberOrText(form.burst) : undefined,
-    warmUp: algorithm === 'warm-up' ? form.warmUp.trim() || undefined : undefined,
+    burst: hasOption(form, 'burst', known) ? numberOrText(form.burst) : undefined,
+    warmUp: hasOption(form, 'warmUp', known) ? form.warmUp.trim() || undefined : undefined,
     zone: calendar ? zone.trim() || undefined : undefined,
     anchor: calendar ? numberOrText(anchor) : undefined,
     countWhen: oneOrAll(wordsIn(form.countWhen)),

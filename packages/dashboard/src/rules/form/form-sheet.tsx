@@ -1,8 +1,8 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { api } from '../../api/api.ts'
+import type { RuleDocument, RuleDraft, Where } from '../../api/generated.ts'
 import type { Problem } from '../../api/problem.ts'
-import type { RuleDocument, RuleDraft, RuleNames, Where } from '../../api/types.ts'
 import type { AppliedChange } from '../../editor/applied.tsx'
 import { rules } from '../../figures/live.ts'
 import { changeMessages } from '../../i18n/changes/index.ts'
@@ -14,7 +14,7 @@ import { Sheet } from '../../parts/sheet.tsx'
 import { byField, type Field } from './field-of.ts'
 import { changesBetween, formOptions, isMap, type OptionChange, type Options } from './form-options.ts'
 import { RuleFields } from './rule-fields.tsx'
-import { type RuleForm, withFields } from './rule-form.ts'
+import { type FormNames, type RuleForm, withFields } from './rule-form.ts'
 
 const Review = later(() => import('../../editor/review.tsx').then(module => module.Review))
 
@@ -26,7 +26,7 @@ export interface FormSheetProps {
   readonly changed: { readonly id: string; readonly options: Options; readonly others: Options } | undefined
   /** Where it can be written; the first one is the usual choice. */
   readonly places: readonly Where[]
-  readonly names: RuleNames
+  readonly names: FormNames
   readonly onApplied: (change: AppliedChange) => void
   readonly onBack: () => void
   /** Back to the choice of templates. */
@@ -47,7 +47,7 @@ export function FormSheet(props: FormSheetProps): JSX.Element {
   const [isShadow, setShadow] = useState(false)
   const [reviewed, setReviewed] = useState<Reviewed | undefined>(undefined)
   const [found, setFound] = useState<{ problem?: Problem; draft?: RuleDraft }>({})
-  const wanted = JSON.stringify(changesOf(isShadow ? { ...form, beyond: 'shadow' } : form, start, changed))
+  const wanted = JSON.stringify(changesOf(isShadow ? { ...form, beyond: 'shadow' } : form, props))
   const ask = (set: string) => api.draft(where, changed?.id, JSON.parse(set) as OptionChange[])
   const settled = useSettled(wanted)
   const asked = useAnswer(() => ask(settled).then(draft => ({ draft, settled })), [where, settled])
@@ -176,11 +176,12 @@ function Places({ places, where, onChoose }: PlacesProps): JSX.Element {
   )
 }
 
-function changesOf(form: RuleForm, start: RuleForm, changed: FormSheetProps['changed']): readonly OptionChange[] {
+function changesOf(form: RuleForm, { start, changed, names }: FormSheetProps): readonly OptionChange[] {
+  const optionsOf = (one: RuleForm) => formOptions(one, names.algorithms)
   if (changed === undefined) {
-    return Object.entries(formOptions(form)).map(([name, value]) => ({ path: [name], value }))
+    return Object.entries(optionsOf(form)).map(([name, value]) => ({ path: [name], value }))
   }
-  return changesBetween(changed.options, formOptions(start), formOptions(form))
+  return changesBetween(changed.options, optionsOf(start), optionsOf(form))
 }
 
 /** Options by their names, those inside others with both: `match.host`. */

@@ -4,10 +4,13 @@ import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { editOptions } from '../../../../limiter/src/admin/edit-options.ts'
 import { ruleYaml } from '../../../../limiter/src/admin/flow-yaml.ts'
+import { names, schema } from '../../../fake-admin/rules.ts'
+import type { RuleNames } from '../../api/generated.ts'
+import type { Schema } from '../../editor/schema-options.ts'
 import { byField, fieldOf } from './field-of.ts'
-import { changesBetween, formOptions, isMap, type Options } from './form-options.ts'
+import { changesBetween, isMap, type Options, formOptions as optionsOf } from './form-options.ts'
 import { readForm } from './read-form.ts'
-import { type Level, type RuleForm, UNITS } from './rule-form.ts'
+import { algorithmsFor, emptyForm, hasOption, type Level, type RuleForm, UNITS, withOptions } from './rule-form.ts'
 import { formOf, TEMPLATES } from './templates.ts'
 
 const root = new URL('../../../../../', import.meta.url)
@@ -21,6 +24,9 @@ const documents = [
   ),
 ]
 const rules: Options[] = documents.flatMap(text => (parse(text) as { rules?: Options[] }).rules ?? [])
+
+const known = withOptions(names as RuleNames, schema as Schema).algorithms
+const formOptions = (form: RuleForm): Options => optionsOf(form, known)
 
 /** A list of one is the item alone. */
 const plain = (value: unknown): unknown => {
@@ -66,6 +72,29 @@ describe('rules as forms', () => {
   it('options that the form does not know are left over, also inside those that it knows', () => {
     const rule = { id: 'a', match: { path: '/a', host: 'b.c' }, limit: '1/s', lease: 'off', queue: { size: 5 } }
     expect(readForm(rule).others).toEqual({ match: { host: 'b.c' }, lease: 'off', queue: { size: 5 } })
+  })
+
+  it.each([
+    ['burst', ['token-bucket', 'leaky-bucket']],
+    ['warmUp', ['warm-up']],
+    ['zone', ['fixed-window']],
+  ])('the schema of the rule file says which algorithms have the option %s', (option, expected) => {
+    const having = known.filter(({ name }) => hasOption({ ...emptyForm, algorithm: name }, option, known))
+    expect(having.map(({ name }) => name)).toEqual(expected)
+  })
+
+  it('a form offers the algorithms that can count its limits, and an option only to an algorithm that has it', () => {
+    const monthly = { ...emptyForm, levels: [{ count: '5', every: '', unit: 'month' as const }] }
+    expect(algorithmsFor(monthly, known)).toEqual(['', 'fixed-window'])
+    expect(algorithmsFor({ ...emptyForm, levels: [{ ...monthly.levels[0]!, unit: 'at-once' }] }, known)).toEqual([
+      'concurrency',
+      'adaptive',
+    ])
+    const typed = { ...emptyForm, burst: '7', warmUp: '1m' }
+    expect(formOptions({ ...typed, algorithm: 'token-bucket' })).toMatchObject({ burst: 7 })
+    expect(formOptions({ ...typed, algorithm: 'sliding-log' })).not.toHaveProperty('burst')
+    const own = { name: 'mine', limit: 'rate', options: ['burst'] } as const
+    expect(optionsOf({ ...typed, algorithm: 'mine' }, [...known, own])).toMatchObject({ burst: 7 })
   })
 
   it('every template is a form that is read back as it is, under a name of its own', () => {

@@ -1,14 +1,14 @@
 import type { JSX } from 'preact'
-import type { RuleNames } from '../../api/types.ts'
 import { changeMessages } from '../../i18n/changes/index.ts'
 import { BeyondFields, OutcomeFields } from './beyond-fields.tsx'
 import { ByField, CallFields } from './call-fields.tsx'
 import { CountingFields } from './counting-fields.tsx'
 import { type FieldsProps, TextField } from './fields.tsx'
 import { LimitFields } from './limit-fields.tsx'
+import type { FormNames } from './rule-form.ts'
 
 interface RuleFieldsProps extends FieldsProps {
-  readonly names: RuleNames
+  readonly names: FormNames
   /** Only a new rule is given a name. */
   readonly isNew: boolean
 }

@@ -1,3 +1,6 @@
+import type { RuleNames } from '../../api/generated.ts'
+import type { Schema } from '../../editor/schema-options.ts'
+
 /** A number of calls in a period, or at one time if the unit is `at-once`; as it was typed. */
 export interface Level {
   readonly count: string
@@ -64,7 +67,6 @@ export const emptyForm: RuleForm = {
 }
 
 export const METHODS: readonly string[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
-export const BURSTING: readonly string[] = ['token-bucket', 'leaky-bucket']
 
 const RATE = /^(\d+)\/(\d*)(ms|s|m|h|d|day|week|month|year)$/
 
@@ -97,16 +99,38 @@ export function countsAtOnce(form: RuleForm): boolean {
   return levelsOf(form).some(({ unit }) => unit === 'at-once')
 }
 
-interface KnownAlgorithm {
+/** An algorithm that rules may name, with the options that only some algorithms have. */
+export interface KnownAlgorithm {
   readonly name: string
   readonly limit: 'rate' | 'count'
+  readonly options: readonly string[]
+}
+
+/** The names that rules may use, with the options of each algorithm. */
+export interface FormNames extends RuleNames {
+  readonly algorithms: readonly KnownAlgorithm[]
+}
+
+/** Adds the options that the schema of the rule file has for each algorithm: a rule is one of several objects, by its algorithm. */
+export function withOptions(names: RuleNames, schema: Schema): FormNames {
+  const kinds = schema.properties?.rules?.items?.anyOf ?? []
+  const options = new Map(
+    kinds.map(({ properties = {} }) => [properties.algorithm?.const, Object.keys(properties)] as const),
+  )
+  return { ...names, algorithms: names.algorithms.map(one => ({ ...one, options: options.get(one.name) ?? [] })) }
+}
+
+/** True if the algorithm that a form names has an option. */
+export function hasOption({ algorithm }: RuleForm, option: string, known: readonly KnownAlgorithm[]): boolean {
+  return known.find(({ name }) => name === algorithm)?.options.includes(option) === true
 }
 
 /** The algorithms that can count the limits of a form; empty text is the default. */
 export function algorithmsFor(form: RuleForm, known: readonly KnownAlgorithm[]): readonly string[] {
   if (countsAtOnce(form)) return known.filter(({ limit }) => limit === 'count').map(({ name }) => name)
-  if (levelsOf(form).some(({ unit }) => isCalendar(unit))) return ['', 'fixed-window']
-  return ['', ...known.filter(({ limit }) => limit === 'rate').map(({ name }) => name)]
+  const inCalendar = levelsOf(form).some(({ unit }) => isCalendar(unit))
+  const fitting = known.filter(({ limit, options }) => limit === 'rate' && (!inCalendar || options.includes('zone')))
+  return ['', ...fitting.map(({ name }) => name)]
 }
 
 /** A form with other fields, and with an algorithm that can count its limits. */

@@ -2,8 +2,9 @@ import './form.css'
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import { api } from '../../api/api.ts'
-import type { Rule, RuleNames, Where } from '../../api/types.ts'
+import type { Rule, Where } from '../../api/generated.ts'
 import type { AppliedChange } from '../../editor/applied.tsx'
+import type { Schema } from '../../editor/schema-options.ts'
 import { rules, status } from '../../figures/live.ts'
 import { changeMessages } from '../../i18n/changes/index.ts'
 import { Answered, useAnswer } from '../../parts/answer.tsx'
@@ -11,6 +12,7 @@ import { Sheet } from '../../parts/sheet.tsx'
 import { hashOf } from '../../route.ts'
 import { FormSheet } from './form-sheet.tsx'
 import { readForm } from './read-form.ts'
+import { type FormNames, withOptions } from './rule-form.ts'
 import { formOf, TEMPLATES, type Template } from './templates.ts'
 
 export interface RuleSheetProps {
@@ -79,7 +81,7 @@ function AddRule(handlers: Handlers): JSX.Element {
 }
 
 interface Setting {
-  readonly names: RuleNames
+  readonly names: FormNames
   /** The documents that can be written, the config center's first. */
   readonly places: readonly Where[]
   /** Why none can be written. */
@@ -89,9 +91,15 @@ interface Setting {
 async function readSetting(): Promise<Setting> {
   const hasCenter = status.peek()?.sources.some(({ role }) => role === 'remote') === true
   const all: readonly Where[] = hasCenter ? ['remote', 'local'] : ['local']
-  const [names, ...documents] = await Promise.all([api.names(), ...all.map(readOrNot)])
+  const [names, ...documents] = await Promise.all([readNames(), ...all.map(readOrNot)])
   const places = all.filter((_, at) => documents[at]?.writable === true)
   return { names, places, reason: documents.map(document => document.reason ?? '').join(' ') }
+}
+
+/** Reads the names that rules may use, with the options that the schema has for each algorithm. */
+async function readNames(): Promise<FormNames> {
+  const [names, schema] = await Promise.all([api.names(), api.schema()])
+  return withOptions(names, schema as Schema)
 }
 
 /** A config center that cannot be asked must not keep rules out of the local file. */
@@ -103,7 +111,7 @@ function ChangeRule({ rule, ...handlers }: Handlers & { readonly rule: Rule }): 
   const { form: texts } = changeMessages.value
   const title = texts.changeTitle(rule.id)
   const asked = useAnswer(async () => {
-    const [draft, names] = await Promise.all([api.draft(rule.where, rule.id, []), api.names()])
+    const [draft, names] = await Promise.all([api.draft(rule.where, rule.id, []), readNames()])
     return { draft, names }
   }, [rule.id])
   const read = asked.answer && readForm(asked.answer.draft.options)

@@ -15,13 +15,15 @@ const who = {
   call: call.optional(),
 }
 
-const blockShape = z.object({
-  id: z.string(),
-  rule: z.string(),
-  key: z.string(),
-  since: moment.optional().describe('left out if another process has blocked the caller by hand'),
-  until: moment,
-})
+const blockShape = z
+  .object({
+    id: z.string(),
+    rule: z.string(),
+    key: z.string(),
+    since: moment.optional().describe('left out if another process has blocked the caller by hand'),
+    until: moment,
+  })
+  .meta({ title: 'Block' })
 
 export const blockOperations: readonly Operation[] = [
   operation({

@@ -11,32 +11,34 @@ const salt = randomBytes(16)
 const mostSorted = 500
 const mostCallers = 1000
 
-const caller = z.object({
-  id: z.string().describe('for blocking and resetting, also while masked; good as long as this process runs'),
-  rule: z.string(),
-  key: z.string(),
-  masked: z.boolean(),
-  calls: count.describe('of the last ten minutes, passed or not'),
-  callsError: count.describe('calls may differ by this much in 19 of 20 cases; 0 if every call is read'),
-  refused: count.describe('of the last ten minutes, by this rule'),
-  refusedError: count.describe('refused may differ by this much in 19 of 20 cases; 0 if every refusal is read'),
-  atMost: count,
-  error: count.describe('what may have come before the caller was found, in addition'),
-  firstAt: moment,
-  lastAt: moment,
-  refusedAt: moment.optional().describe('the last refusal'),
-  blockedUntil: moment.optional(),
-  canBlock: z.boolean().describe('whether the rule has `block`'),
-  limit: z.number().optional().describe('of the level of the rule that has least left'),
-  periodMs: z.number().optional(),
-  remaining: z.number().optional().describe('exact at this moment; left out if the caller is known by a digest only'),
-  resetAfterMs: milliseconds.optional(),
-  timeline: z.object({
-    stepMs: z.number(),
-    calls: z.array(count),
-    refused: z.array(count),
-  }),
-})
+const caller = z
+  .object({
+    id: z.string().describe('for blocking and resetting, also while masked; good as long as this process runs'),
+    rule: z.string(),
+    key: z.string(),
+    masked: z.boolean(),
+    calls: count.describe('of the last ten minutes, passed or not'),
+    callsError: count.describe('calls may differ by this much in 19 of 20 cases; 0 if every call is read'),
+    refused: count.describe('of the last ten minutes, by this rule'),
+    refusedError: count.describe('refused may differ by this much in 19 of 20 cases; 0 if every refusal is read'),
+    atMost: count,
+    error: count.describe('what may have come before the caller was found, in addition'),
+    firstAt: moment,
+    lastAt: moment,
+    refusedAt: moment.optional().describe('the last refusal'),
+    blockedUntil: moment.optional(),
+    canBlock: z.boolean().describe('whether the rule has `block`'),
+    limit: z.number().optional().describe('of the level of the rule that has least left'),
+    periodMs: z.number().optional(),
+    remaining: z.number().optional().describe('exact at this moment; left out if the caller is known by a digest only'),
+    resetAfterMs: milliseconds.optional(),
+    timeline: z.object({
+      stepMs: z.number(),
+      calls: z.array(count),
+      refused: z.array(count),
+    }),
+  })
+  .meta({ title: 'Caller' })
 
 export const callerOperations: readonly Operation[] = [
   operation({

@@ -4,7 +4,7 @@ import { adminOf, commentLine } from 'diana-limiter/admin'
 import { z } from 'zod'
 import { Refusal } from '../refusal.ts'
 import { type AdminContext, type Operation, operation } from './operation.ts'
-import { comment, count, mistake, moment, ruleText, text, version, where } from './shapes.ts'
+import { comment, count, mistake, moment, ruleDocument, ruleText, text, version, where } from './shapes.ts'
 
 const mistakes = z.object({ mistakes: z.array(mistake) })
 const written = z.object({ version })
@@ -14,7 +14,7 @@ export const conflicts: Readonly<Record<number, string>> = {
   422: 'it cannot be used; `mistakes` say where and why',
   502: 'its source failed',
 }
-const passed = z.object({ allowed: count, refused: count })
+const passed = z.object({ allowed: count, refused: count }).meta({ title: 'Split' })
 
 export const documentOperations: readonly Operation[] = [
   operation({
@@ -23,13 +23,7 @@ export const documentOperations: readonly Operation[] = [
     role: 'operator',
     summary: 'A rule document as it stands at its source.',
     query: z.object({ where: where.default('local') }),
-    answer: z.object({
-      text: z.string(),
-      version,
-      name: z.string(),
-      writable: z.boolean(),
-      reason: z.string().optional(),
-    }),
+    answer: ruleDocument,
     refusals: { 502: 'its source failed' },
     run: ({ query }, { limiter }) => adminOf(limiter).documents.read(query.where),
   }),
@@ -49,15 +43,17 @@ export const documentOperations: readonly Operation[] = [
     summary:
       'What a document would have made of the calls of the last five minutes, beside what the present rules make of them.',
     body: z.strictObject({ where: where.default('local'), text }),
-    answer: z.object({
-      from: moment,
-      to: moment,
-      calls: count,
-      sampled: z.boolean(),
-      oneOf: count,
-      total: z.object({ before: passed, after: passed }),
-      rules: z.array(z.object({ id: z.string(), before: passed, after: passed })),
-    }),
+    answer: z
+      .object({
+        from: moment,
+        to: moment,
+        calls: count,
+        sampled: z.boolean(),
+        oneOf: count,
+        total: z.object({ before: passed, after: passed }),
+        rules: z.array(z.object({ id: z.string(), before: passed, after: passed })),
+      })
+      .meta({ title: 'Preview' }),
     refusals: { 422: 'it cannot be used; `mistakes` say where and why' },
     run: async ({ body }, { limiter, processes }) => {
       assertGood(await adminOf(limiter).documents.check(body.where, body.text))

@@ -2,7 +2,7 @@ import { adminOf } from 'diana-limiter/admin'
 import { z } from 'zod'
 import { mistakeOf } from './documents.ts'
 import { type Operation, operation } from './operation.ts'
-import { comment, mistake, ruleChange, text, version, where } from './shapes.ts'
+import { comment, mistake, ruleChange, ruleDocument, text, where } from './shapes.ts'
 
 const mostCharacters = 16_384
 const deepest = 8
@@ -30,19 +30,15 @@ export const draftOperations: readonly Operation[] = [
       id: z.string().max(80).optional().describe('the rule to change; left out, a rule is added'),
       set: changes.default([]),
     }),
-    answer: z.object({
-      base: z.object({
-        text: z.string(),
-        version,
-        name: z.string(),
-        writable: z.boolean(),
-        reason: z.string().optional(),
-      }),
-      text: z.string().describe('the document with the change'),
-      rule: z.string().describe('the rule as it is written there'),
-      options: z.record(z.string(), z.unknown()).describe('the options of the rule'),
-      mistakes: z.array(mistake),
-    }),
+    answer: z
+      .object({
+        base: ruleDocument,
+        text: z.string().describe('the document with the change'),
+        rule: z.string().describe('the rule as it is written there'),
+        options: z.record(z.string(), z.unknown()).describe('the options of the rule'),
+        mistakes: z.array(mistake),
+      })
+      .meta({ title: 'RuleDraft' }),
     refusals: { 422: 'the rule is not there, or cannot be changed by itself', 502: 'its source failed' },
     run: async ({ body }, { limiter }) => {
       const { documents } = adminOf(limiter)
@@ -58,11 +54,13 @@ export const draftOperations: readonly Operation[] = [
     summary:
       'Which rules a text would add, change and remove, and the text with a comment above those that it adds or changes; nothing is written.',
     body: z.strictObject({ where: where.default('local'), text, comment }),
-    answer: z.object({
-      rules: z.array(ruleChange),
-      others: z.boolean().describe('Whether options beside the rules differ.'),
-      noted: z.string().optional().describe('the text with the comment; left out if it cannot stand there'),
-    }),
+    answer: z
+      .object({
+        rules: z.array(ruleChange),
+        others: z.boolean().describe('Whether options beside the rules differ.'),
+        noted: z.string().optional().describe('the text with the comment; left out if it cannot stand there'),
+      })
+      .meta({ title: 'DocumentChange' }),
     refusals: { 502: 'its source failed' },
     run: async ({ body }, { limiter }) => {
       const { documents } = adminOf(limiter)
@@ -77,11 +75,13 @@ export const draftOperations: readonly Operation[] = [
     path: '/names',
     summary:
       'The names that rules may use: algorithms, and dimensions to count by, with those that `identify` defines.',
-    answer: z.object({
-      algorithms: z.array(z.object({ name: z.string(), limit: z.enum(['rate', 'count']) })),
-      dimensions: z.array(z.string()).describe('those that stand alone'),
-      namedDimensions: z.array(z.string()).describe('those that need a name behind a colon, such as header'),
-    }),
+    answer: z
+      .object({
+        algorithms: z.array(z.object({ name: z.string(), limit: z.enum(['rate', 'count']) })),
+        dimensions: z.array(z.string()).describe('those that stand alone'),
+        namedDimensions: z.array(z.string()).describe('those that need a name behind a colon, such as header'),
+      })
+      .meta({ title: 'RuleNames' }),
     run: (_, { limiter }) => adminOf(limiter).ruleNames,
   }),
 ]

@@ -21,38 +21,54 @@ const ofCaller = z.strictObject({
   caller: z.string().max(64).describe('the id of a caller: their last call that was read is explained'),
 })
 
-const decision = z.object({
-  rule: z.string(),
-  limit: z.number(),
-  periodMs: z.number(),
-  unit: z.string().optional().describe('What the rule counts, if not calls, such as tokens.'),
-  calendar: unit,
-  allowed: z.boolean(),
-  shadow: z.boolean(),
-  remaining: z.number(),
-  resetAfterMs: milliseconds,
-  retryAfterMs: milliseconds,
-})
+const decision = z
+  .object({
+    rule: z.string(),
+    limit: z.number(),
+    periodMs: z.number(),
+    unit: z.string().optional().describe('What the rule counts, if not calls, such as tokens.'),
+    calendar: unit,
+    allowed: z.boolean(),
+    shadow: z.boolean(),
+    remaining: z.number(),
+    resetAfterMs: milliseconds,
+    retryAfterMs: milliseconds,
+  })
+  .meta({ title: 'Decision' })
 
-const explanation = z.looseObject({
-  rule: z.string(),
-  algorithm: z.string(),
-  key: z.record(z.string(), z.object({ countedBy: z.string(), value: z.string() })),
-  limits: z.array(z.object({ count: z.number(), periodMs: z.number(), unit })),
-  limitFrom: z
-    .string()
-    .optional()
-    .describe('Where a limit that depends on the caller comes from: plan pro, override until …, default.'),
-  burst: z.number().optional(),
-  decisions: z.array(decision),
-  estimate: estimate
-    .optional()
-    .describe(
-      'What an adaptive rule has found for this key: the sum of all processes of this gateway, times the average.',
-    ),
-  credit: z.int().min(0).optional().describe('Permits that the caller has beside the limit, if the rule has `credit`.'),
-  leased: z.int().min(1).optional().describe('Permits of this key that the processes of this gateway hold in advance.'),
-})
+const keyPart = z
+  .object({ countedBy: z.enum(['value', 'digest', 'address', 'absence']), value: z.string() })
+  .meta({ title: 'KeyPart' })
+
+const explanation = z
+  .looseObject({
+    rule: z.string(),
+    algorithm: z.string(),
+    key: z.record(z.string(), keyPart),
+    limits: z.array(z.object({ count: z.number(), periodMs: z.number(), unit })),
+    limitFrom: z
+      .string()
+      .optional()
+      .describe('Where a limit that depends on the caller comes from: plan pro, override until …, default.'),
+    burst: z.number().optional(),
+    decisions: z.array(decision),
+    estimate: estimate
+      .optional()
+      .describe(
+        'What an adaptive rule has found for this key: the sum of all processes of this gateway, times the average.',
+      ),
+    credit: z
+      .int()
+      .min(0)
+      .optional()
+      .describe('Permits that the caller has beside the limit, if the rule has `credit`.'),
+    leased: z
+      .int()
+      .min(1)
+      .optional()
+      .describe('Permits of this key that the processes of this gateway hold in advance.'),
+  })
+  .meta({ title: 'RuleExplanation' })
 
 /** Something that decides about the caller besides what was counted. */
 const standing = z.object({
@@ -70,18 +86,22 @@ export const explainOperations: readonly Operation[] = [
     summary:
       'Which rules a call meets, under which key, with which numbers, and whether its caller is on a list or blocked; counts nothing.',
     body: z.union([written, ofCaller, call]),
-    answer: z.object({
-      call: z.object({ method: z.string(), path: z.string(), ip: z.string().optional() }).loose(),
-      caller: z.array(standing),
-      rules: z.array(explanation),
-      misses: z.array(z.object({ rule: z.string(), reason: z.string() })).describe('rules that do not match, and why'),
-      allowed: z.boolean(),
-      refusedBy: z.string().optional(),
-      reason: z.string().optional(),
-      retryAfterMs: milliseconds,
-      answer: z.object({ status: z.int(), headers: z.string() }),
-      request: z.string().optional().describe('the explained call of a caller, as it can be asked about again'),
-    }),
+    answer: z
+      .object({
+        call: z.object({ method: z.string(), path: z.string(), ip: z.string().optional() }).loose(),
+        caller: z.array(standing),
+        rules: z.array(explanation),
+        misses: z
+          .array(z.object({ rule: z.string(), reason: z.string() }))
+          .describe('rules that do not match, and why'),
+        allowed: z.boolean(),
+        refusedBy: z.string().optional(),
+        reason: z.string().optional(),
+        retryAfterMs: milliseconds,
+        answer: z.object({ status: z.int(), headers: z.string() }),
+        request: z.string().optional().describe('the explained call of a caller, as it can be asked about again'),
+      })
+      .meta({ title: 'Explanation' }),
     refusals: { 404: 'there is no such caller' },
     run: async ({ body }, { limiter, processes }) => {
       const { asked, text } =

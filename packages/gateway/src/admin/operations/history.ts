@@ -1,21 +1,21 @@
 import { adminOf, type HistoryRange, type SecondCounts } from 'diana-limiter/admin'
 import { z } from 'zod'
 import { type AdminContext, type Operation, operation } from './operation.ts'
-import { count, moment, ruleId } from './shapes.ts'
+import { count, counts, moment, ruleId } from './shapes.ts'
 
 const week = 7 * 86_400
 
 const steps = z.array(count.nullable())
-const series = z
-  .object({ allowed: steps, refused: steps, waited: steps, shadowRefused: steps })
-  .describe('Calls in each step, oldest first; null for a step of which nothing is known.')
-const counts = { allowed: count, refused: count, waited: count, shadowRefused: count }
+const series = z.object({ allowed: steps, refused: steps, waited: steps, shadowRefused: steps }).meta({
+  title: 'StepSeries',
+  description: 'Calls in each step, oldest first; null for a step of which nothing is known.',
+})
+const scope = z.enum(['fleet', 'gateway', 'process']).meta({ title: 'HistoryScope' })
 
 const query = z.object({
   seconds: z.coerce.number().int().min(10).max(week).default(300).describe('How long the time is.'),
   to: z.coerce.number().int().min(0).optional().describe('When it ends, in milliseconds since 1970; now unless given.'),
-  scope: z
-    .enum(['fleet', 'gateway', 'process'])
+  scope: scope
     .optional()
     .describe('All processes that count in the same Redis, or this gateway; the fleet if there is one.'),
   process: z.string().max(128).optional().describe('Which process of the fleet, if scope is process.'),
@@ -31,21 +31,23 @@ export const historyOperations: readonly Operation[] = [
     summary:
       'A time of up to a week within the last week, in steps that depend on its length, beside the time of the same length before it.',
     query,
-    answer: z.object({
-      scope: z.enum(['fleet', 'gateway', 'process']).describe('What is shown: not the fleet if Redis does not answer.'),
-      trouble: z.string().optional().describe('Why it is not the scope that was asked for.'),
-      from: moment,
-      to: moment,
-      stepMs: z.number(),
-      series,
-      before: series,
-      rules: z
-        .array(z.object({ id: z.string(), ...counts, before: z.object(counts) }))
-        .describe('What each rule did in this time, and in the time before; of the thousand with the most calls.'),
-      processes: z
-        .array(z.object({ name: z.string(), ...counts }))
-        .describe('What each process of the fleet did in this time; empty unless scope is fleet.'),
-    }),
+    answer: z
+      .object({
+        scope: scope.describe('What is shown: not the fleet if Redis does not answer.'),
+        trouble: z.string().optional().describe('Why it is not the scope that was asked for.'),
+        from: moment,
+        to: moment,
+        stepMs: z.number(),
+        series,
+        before: series,
+        rules: z
+          .array(counts.extend({ id: z.string(), before: counts }))
+          .describe('What each rule did in this time, and in the time before; of the thousand with the most calls.'),
+        processes: z
+          .array(counts.extend({ name: z.string() }))
+          .describe('What each process of the fleet did in this time; empty unless scope is fleet.'),
+      })
+      .meta({ title: 'History' }),
     run: async ({ query: asked }, context) => await readHistory(asked, context),
   }),
 ]

@@ -15,16 +15,18 @@ const who = {
   call: call.optional(),
 }
 
-const overrideShape = z.object({
-  id: z.string(),
-  rule: z.string(),
-  key: z.string(),
-  limit: z.string(),
-  until: moment.optional().describe('left out if it has no end'),
-  setAt: moment,
-  setBy: z.string().optional(),
-  reason: z.string().optional(),
-})
+const overrideShape = z
+  .object({
+    id: z.string(),
+    rule: z.string(),
+    key: z.string(),
+    limit: z.string(),
+    until: moment.optional().describe('left out if it has no end'),
+    setAt: moment,
+    setBy: z.string().optional(),
+    reason: z.string().optional(),
+  })
+  .meta({ title: 'Override' })
 
 export const overrideOperations: readonly Operation[] = [
   operation({

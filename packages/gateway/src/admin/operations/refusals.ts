@@ -3,21 +3,23 @@ import { idOf, showKey } from './callers.ts'
 import { type Operation, operation } from './operation.ts'
 import { count, flag, milliseconds, moment, ruleId } from './shapes.ts'
 
-const refusal = z.object({
-  at: moment,
-  rule: z.string().describe('empty if no rule refused, but the gateway itself or a list of callers'),
-  caller: z.string().describe('the id of the caller, as in /callers'),
-  key: z.string(),
-  masked: z.boolean(),
-  reason: z.string(),
-  method: z.string(),
-  path: z.string(),
-  limit: z.number().optional(),
-  periodMs: z.number().optional(),
-  remaining: z.number().optional().describe('at that moment'),
-  retryAfterMs: milliseconds.describe('the same call would have passed so much later; null if no moment is known'),
-  unsaid: count.describe('refusals of this rule since the one before it in this list'),
-})
+const refusal = z
+  .object({
+    at: moment,
+    rule: z.string().describe('empty if no rule refused, but the gateway itself or a list of callers'),
+    caller: z.string().describe('the id of the caller, as in /callers'),
+    key: z.string(),
+    masked: z.boolean(),
+    reason: z.string(),
+    method: z.string(),
+    path: z.string(),
+    limit: z.number().optional(),
+    periodMs: z.number().optional(),
+    remaining: z.number().optional().describe('at that moment'),
+    retryAfterMs: milliseconds.describe('the same call would have passed so much later; null if no moment is known'),
+    unsaid: count.describe('refusals of this rule since the one before it in this list'),
+  })
+  .meta({ title: 'RefusedCall' })
 
 export const refusalOperations: readonly Operation[] = [
   operation({

@@ -13,7 +13,7 @@ import { count, text, where } from './shapes.ts'
 const mostText = 1024 * 1024
 const mostOwn = 32 * 1024 * 1024
 
-const range = z.object({ least: count, most: count })
+const range = z.object({ least: count, most: count }).meta({ title: 'Range' })
 
 export const replayOperations: readonly Operation[] = [
   operation({
@@ -31,24 +31,26 @@ export const replayOperations: readonly Operation[] = [
         .describe('lines of an access log; left out: the end of the gateway’s own'),
       format: z.string().max(4096).optional().describe('as diana replay --format'),
     }),
-    answer: z.object({
-      name: z.string(),
-      format: z.string(),
-      lines: count,
-      bad: count,
-      calls: count,
-      refused: range,
-      rules: z.array(
-        z.object({
-          id: z.string(),
-          calls: count,
-          refused: range,
-          plots: z.string().describe('HTML with SVG, without scripts'),
-        }),
-      ),
-      unjudged: z.array(z.object({ id: z.string(), missing: z.array(z.string()), remedy: z.string() })),
-      notes: z.array(z.string()),
-    }),
+    answer: z
+      .object({
+        name: z.string(),
+        format: z.string(),
+        lines: count,
+        bad: count,
+        calls: count,
+        refused: range,
+        rules: z.array(
+          z.object({
+            id: z.string(),
+            calls: count,
+            refused: range,
+            plots: z.string().describe('HTML with SVG, without scripts'),
+          }),
+        ),
+        unjudged: z.array(z.object({ id: z.string(), missing: z.array(z.string()), remedy: z.string() })),
+        notes: z.array(z.string()),
+      })
+      .meta({ title: 'LogReplay' }),
     refusals: { 422: 'the document or the log cannot be used' },
     run: async ({ body }, context) => {
       const { documents } = adminOf(context.limiter)

@@ -4,29 +4,31 @@ import { ruleFileSchema } from 'diana-limiter/schema'
 import { stringify } from 'yaml'
 import { z } from 'zod'
 import { type AdminContext, type Operation, operation } from './operation.ts'
-import { count, estimate, ruleId, unit } from './shapes.ts'
+import { count, estimate, ruleId, unit, where } from './shapes.ts'
 
-const ruleShape = z.object({
-  id: ruleId,
-  origin: z.string(),
-  where: z.enum(['local', 'remote']),
-  algorithm: z.string(),
-  limits: z.array(z.object({ count: z.number(), periodMs: z.number(), unit })),
-  by: z.array(z.string()),
-  match: z.record(z.string(), z.unknown()),
-  whenFull: z.enum(['refuse', 'wait', 'shadow']),
-  count: z.enum(['local', 'distributed']),
-  whenStoreDown: z.enum(['share', 'local', 'allow', 'refuse']),
-  lease: z.enum(['auto', 'off']),
-  state: z.enum(['on', 'shadow', 'off']),
-  canBlock: z.boolean().describe('Whether callers can be blocked by it: it has `block`.'),
-  canOverride: z.boolean().describe('Whether operators set limits of single callers: it has `overrides`.'),
-  hasCredit: z.boolean().describe('Whether callers may have credit beside the limit.'),
-  waiting: count,
-  leased: count.describe('Permits that the processes of this gateway hold in advance.'),
-  estimate: estimate.optional().describe('What an adaptive rule has found, by all processes together.'),
-  text: z.string().describe('The rule as it stands in its document.'),
-})
+const ruleShape = z
+  .object({
+    id: ruleId,
+    origin: z.string(),
+    where,
+    algorithm: z.string(),
+    limits: z.array(z.object({ count: z.number(), periodMs: z.number(), unit })),
+    by: z.array(z.string()),
+    match: z.record(z.string(), z.unknown()),
+    whenFull: z.enum(['refuse', 'wait', 'shadow']),
+    count: z.enum(['local', 'distributed']),
+    whenStoreDown: z.enum(['share', 'local', 'allow', 'refuse']),
+    lease: z.enum(['auto', 'off']),
+    state: z.enum(['on', 'shadow', 'off']),
+    canBlock: z.boolean().describe('Whether callers can be blocked by it: it has `block`.'),
+    canOverride: z.boolean().describe('Whether operators set limits of single callers: it has `overrides`.'),
+    hasCredit: z.boolean().describe('Whether callers may have credit beside the limit.'),
+    waiting: count,
+    leased: count.describe('Permits that the processes of this gateway hold in advance.'),
+    estimate: estimate.optional().describe('What an adaptive rule has found, by all processes together.'),
+    text: z.string().describe('The rule as it stands in its document.'),
+  })
+  .meta({ title: 'Rule' })
 
 export const ruleOperations: readonly Operation[] = [
   operation({

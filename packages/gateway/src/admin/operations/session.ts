@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type Operation, operation } from './operation.ts'
 import { moment } from './shapes.ts'
 
-const entry = z.object({
+const change = {
   at: moment,
   operation: z.string(),
   subject: z.string(),
@@ -11,22 +11,27 @@ const entry = z.object({
   via: z.enum(['open', 'token', 'proxy', 'oidc', 'none']).describe('How they were recognized.'),
   role: z.enum(['operator', 'viewer', 'none']),
   comment: z.string().optional().describe('Why it was made.'),
-})
-const refused = entry.extend({ refused: z.string().describe('Why nothing was changed.') })
+}
+const made = z.object(change).meta({ title: 'Change' })
+const refused = z
+  .object({ ...change, refused: z.string().describe('Why nothing was changed.') })
+  .meta({ title: 'RefusedChange' })
 
 export const sessionOperations: readonly Operation[] = [
   operation({
     method: 'GET',
     path: '/session',
     summary: 'Who makes this request, and what they may do: everything, or read without the documents.',
-    answer: z.object({
-      role: z.enum(['operator', 'viewer']),
-      user: z.string().optional().describe('Left out if no user is named: a token has no name.'),
-      via: z
-        .enum(['open', 'token', 'proxy', 'oidc'])
-        .describe('By a token, a user that a proxy or a signed token names; open if nothing is asked for.'),
-      logoutUrl: z.string().optional().describe('Where a user signs out.'),
-    }),
+    answer: z
+      .object({
+        role: z.enum(['operator', 'viewer']),
+        user: z.string().optional().describe('Left out if no user is named: a token has no name.'),
+        via: z
+          .enum(['open', 'token', 'proxy', 'oidc'])
+          .describe('By a token, a user that a proxy or a signed token names; open if nothing is asked for.'),
+        logoutUrl: z.string().optional().describe('Where a user signs out.'),
+      })
+      .meta({ title: 'Session' }),
     run: ({ identity: { role, user, via } }, { logoutUrl }) => ({
       ...{ role, via },
       ...(user !== undefined && { user }),
@@ -39,7 +44,7 @@ export const sessionOperations: readonly Operation[] = [
     summary:
       'The last changes that were made through this API, and the last requests that were refused; the newest first.',
     query: z.object({ top: z.coerce.number().int().min(1).max(1000).default(100) }),
-    answer: z.object({ changes: z.array(entry), refused: z.array(refused) }),
+    answer: z.object({ changes: z.array(made), refused: z.array(refused) }).meta({ title: 'Changes' }),
     run: ({ query }, { audit }) => ({ changes: audit.read(query.top), refused: audit.readRefused(query.top) }),
   }),
 ]

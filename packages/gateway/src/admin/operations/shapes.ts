@@ -8,7 +8,9 @@ export const count: z.ZodInt = z.int().min(0)
 export const milliseconds: z.ZodNullable<z.ZodNumber> = z.number().min(0).nullable()
 
 export const ruleId: z.ZodString = z.string().min(1).max(80)
-export const where: z.ZodEnum<{ local: 'local'; remote: 'remote' }> = z.enum(['local', 'remote'])
+export const where: z.ZodEnum<{ local: 'local'; remote: 'remote' }> = z
+  .enum(['local', 'remote'])
+  .meta({ title: 'Where' })
 export const text: z.ZodString = z.string().max(1024 * 1024)
 /** One rule: no longer than can be read between two calls. */
 export const ruleText: z.ZodString = z.string().max(16_384)
@@ -38,28 +40,54 @@ export const call: z.ZodObject<{
   ip: z.string().max(64).optional(),
 })
 
-export const mistake: z.ZodObject = z.object({
-  line: count,
-  column: count,
-  rule: z.string().optional(),
-  message: z.string(),
-})
+export const mistake: z.ZodObject = z
+  .object({ line: count, column: count, rule: z.string().optional(), message: z.string() })
+  .meta({ title: 'Mistake' })
 
 /** What became of one rule. */
-export const ruleChange: z.ZodType = z.object({ id: z.string(), change: z.enum(['added', 'changed', 'removed']) })
+export const ruleChange: z.ZodType = z
+  .object({ id: z.string(), change: z.enum(['added', 'changed', 'removed']) })
+  .meta({ title: 'RuleChange' })
+
+/** A rule document as it stands at its source. */
+export const ruleDocument: z.ZodType = z
+  .object({
+    text: z.string(),
+    version,
+    name: z.string(),
+    writable: z.boolean(),
+    reason: z.string().optional().describe('Why it cannot be written.'),
+  })
+  .meta({ title: 'RuleDocument' })
+
+/** The outcomes of calls. */
+export const counts: z.ZodObject<{
+  allowed: z.ZodInt
+  refused: z.ZodInt
+  waited: z.ZodInt
+  shadowRefused: z.ZodInt
+}> = z.object({ allowed: count, refused: count, waited: count, shadowRefused: count }).meta({ title: 'Counts' })
+
+/** One number per step of time. */
+export const curve: z.ZodType = z
+  .array(z.number().nullable())
+  .meta({ title: 'Curve', description: 'One number per step, oldest first; null if nothing is known of it.' })
 
 /** What an adaptive rule has found. */
-export const estimate: z.ZodType = z.object({
-  limit: z.number(),
-  inFlight: z.number(),
-  perSecond: z.number().describe('Answers per second that the service can give; 0 if it is not known yet.'),
-  baseMs: z.number().describe('The time of an answer while nothing waits; 0 if it is not known yet.'),
-  latencyMs: z.number().describe('The time of an answer lately; 0 if it is not known yet.'),
-  limiting: z.boolean().describe('Whether the service is overloaded, so that calls are held at the limit.'),
-})
+export const estimate: z.ZodType = z
+  .object({
+    limit: z.number(),
+    inFlight: z.number(),
+    perSecond: z.number().describe('Answers per second that the service can give; 0 if it is not known yet.'),
+    baseMs: z.number().describe('The time of an answer while nothing waits; 0 if it is not known yet.'),
+    latencyMs: z.number().describe('The time of an answer lately; 0 if it is not known yet.'),
+    limiting: z.boolean().describe('Whether the service is overloaded, so that calls are held at the limit.'),
+  })
+  .meta({ title: 'Estimate' })
 
 /** Of a limit per calendar period. */
 export const unit: z.ZodType = z
   .enum(['day', 'week', 'month', 'year'])
+  .meta({ title: 'Unit' })
   .optional()
   .describe('Set if the period is one of the calendar.')

@@ -6,7 +6,7 @@ import { conflicts, write } from './documents.ts'
 import { type Operation, operation } from './operation.ts'
 import { comment, moment, ruleId, ruleText, version } from './shapes.ts'
 
-const trial = z.object({ id: z.string(), rule: z.string(), text: z.string(), since: moment })
+const trial = z.object({ id: z.string(), rule: z.string(), text: z.string(), since: moment }).meta({ title: 'Trial' })
 
 export const trialOperations: readonly Operation[] = [
   operation({

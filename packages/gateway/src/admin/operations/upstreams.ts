@@ -7,6 +7,7 @@ const address = z.object({
   address: z.string(),
   state: z
     .enum(['healthy', 'resting', 'unhealthy', 'draining'])
+    .meta({ title: 'AddressState' })
     .describe(
       'resting: after failed calls; unhealthy: by health checks; draining: no longer in the route, until its last call has ended.',
     ),
@@ -30,24 +31,27 @@ const route = {
 }
 
 const quantile = z.number().nullable()
-const figures = z.object({
-  perSecond: z.number().min(0).describe('Calls per second, in the last ten seconds; each try is one.'),
-  calls: count.describe('In the last minute.'),
-  errors: count.describe(
-    'Of these, those with a 5xx status, an answer that broke off, or a failure after which the call was tried again.',
-  ),
-  retries: count.describe('Of these, those that came after a try had failed.'),
-  latency: z
-    .object({ p50Ms: quantile, p95Ms: quantile, p99Ms: quantile })
-    .optional()
-    .describe(
-      'How long answers took to begin in the last minute: upper bounds, each at most twice the one below it; null is longer than a minute. Left out if there was no answer.',
+const figures = z
+  .object({
+    perSecond: z.number().min(0).describe('Calls per second, in the last ten seconds; each try is one.'),
+    calls: count.describe('In the last minute.'),
+    errors: count.describe(
+      'Of these, those with a 5xx status, an answer that broke off, or a failure after which the call was tried again.',
     ),
-  history: z
-    .object({ calls: z.array(count), errors: z.array(count) })
-    .describe('The last five minutes in steps, oldest first.'),
-})
+    retries: count.describe('Of these, those that came after a try had failed.'),
+    latency: z
+      .object({ p50Ms: quantile, p95Ms: quantile, p99Ms: quantile })
+      .optional()
+      .describe(
+        'How long answers took to begin in the last minute: upper bounds, each at most twice the one below it; null is longer than a minute. Left out if there was no answer.',
+      ),
+    history: z
+      .object({ calls: z.array(count), errors: z.array(count) })
+      .describe('The last five minutes in steps, oldest first.'),
+  })
+  .meta({ title: 'ServiceFigures' })
 const measured = figures.optional().describe('Left out if there was no call in the last five minutes.')
+const measuredAddress = address.extend({ figures: measured }).meta({ title: 'ServiceAddress' })
 
 export const upstreamOperations: readonly Operation[] = [
   operation({
@@ -69,7 +73,7 @@ export const upstreamOperations: readonly Operation[] = [
       at: moment.describe('When the newest second began; it is whole.'),
       stepMs: z.literal(stepSeconds * 1000),
       routes: z.array(
-        z.object({ ...route, figures: measured, addresses: z.array(address.extend({ figures: measured })) }),
+        z.object({ ...route, figures: measured, addresses: z.array(measuredAddress) }).meta({ title: 'ServiceRoute' }),
       ),
     }),
     refusals: { 404: 'no calls are forwarded to services' },

@@ -3,15 +3,17 @@ import { Refusal } from '../refusal.ts'
 import { type Operation, operation } from './operation.ts'
 import { count, moment, ruleChange, where } from './shapes.ts'
 
-const replaced = z.object({
-  id: z.string(),
-  at: moment.describe('when it was replaced, in milliseconds since 1970'),
-  from: z.string().describe('the address that the change came from'),
-  who: z.string().describe('the name of the user, or which token was given'),
-  comment: z.string().optional().describe('why it was replaced'),
-  rules: z.array(ruleChange).describe('what the change that replaced it did to the rules, at most 20 of them'),
-  changed: count.describe('how many rules it added, changed and removed'),
-})
+const replaced = z
+  .object({
+    id: z.string(),
+    at: moment.describe('when it was replaced, in milliseconds since 1970'),
+    from: z.string().describe('the address that the change came from'),
+    who: z.string().describe('the name of the user, or which token was given'),
+    comment: z.string().optional().describe('why it was replaced'),
+    rules: z.array(ruleChange).describe('what the change that replaced it did to the rules, at most 20 of them'),
+    changed: count.describe('how many rules it added, changed and removed'),
+  })
+  .meta({ title: 'Version' })
 
 export const versionOperations: readonly Operation[] = [
   operation({

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { liveFigures } from '../operations/figures.ts'
 import type { Operation } from '../operations/operation.ts'
 
 const problem = z.looseObject({ type: z.string(), title: z.string(), status: z.int(), detail: z.string() })
@@ -23,7 +24,7 @@ export function openApiOf(operations: readonly Operation[], version: string): ob
     get: {
       operationId: 'getLive',
       summary:
-        'Server-sent events: `figures` once a second, `status` at the start and when it changed, `rules` when the set changed.',
+        'Server-sent events: `figures` (the schema LiveFigures) once a second, `status` at the start and when it changed, `rules` when the set changed.',
       responses: {
         200: { description: 'the stream', content: { 'text/event-stream': { schema: { type: 'string' } } } },
         ...refusals({}),
@@ -38,7 +39,7 @@ export function openApiOf(operations: readonly Operation[], version: string): ob
     paths,
     components: {
       securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
-      schemas: { Problem: schemaOf(problem, 'output') },
+      schemas: { Problem: schemaOf(problem, 'output'), LiveFigures: schemaOf(liveFigures, 'output') },
     },
   }
 }

@@ -1,3 +1,5 @@
+import { StepRing } from '../../common/step-ring.ts'
+
 const SECONDS = 5
 const FLOOR = 20
 const LATE_MS = 1000
@@ -9,9 +11,8 @@ const LATE_MS = 1000
  */
 export class Breaker {
   readonly #quietMs: number
-  readonly #calls = new Float64Array(SECONDS)
-  readonly #failures = new Float64Array(SECONDS)
-  #second = 0
+  readonly #calls = new StepRing(new Float64Array(SECONDS))
+  readonly #failures = new StepRing(new Float64Array(SECONDS))
   #row = 0
   #lastSuccess = Number.NEGATIVE_INFINITY
   /** When the first of the answers was late that were late within the last seconds, and when the last. */
@@ -23,7 +24,7 @@ export class Breaker {
   }
 
   succeeded(now: number): void {
-    this.#calls[this.#slotAt(now)]!++
+    this.#calls.add(secondAt(now), 1)
     this.#row = 0
     this.#lastSuccess = now
   }
@@ -37,39 +38,23 @@ export class Breaker {
 
   /** A call has failed; whether to stop asking. */
   failed(now: number): boolean {
-    const slot = this.#slotAt(now)
-    this.#calls[slot]!++
-    this.#failures[slot]!++
+    const second = secondAt(now)
+    this.#calls.add(second, 1)
+    this.#failures.add(second, 1)
     this.#row++
     if (this.#row >= FLOOR && now - this.#lastSuccess >= this.#quietMs) return true
-    const calls = sum(this.#calls)
-    return calls >= FLOOR && sum(this.#failures) * 2 >= calls
+    const calls = this.#calls.sum(second, SECONDS)
+    return calls >= FLOOR && this.#failures.sum(second, SECONDS) * 2 >= calls
   }
 
   reset(): void {
-    this.#calls.fill(0)
-    this.#failures.fill(0)
+    this.#calls.clear()
+    this.#failures.clear()
     this.#row = 0
     this.#lastLate = Number.NEGATIVE_INFINITY
   }
-
-  #slotAt(now: number): number {
-    const second = Math.floor(now / 1000)
-    if (second !== this.#second) {
-      const passed = Math.min(SECONDS, Math.max(1, second - this.#second))
-      for (let i = 0; i < passed; i++) {
-        const slot = Math.abs(second - i) % SECONDS
-        this.#calls[slot] = 0
-        this.#failures[slot] = 0
-      }
-      this.#second = second
-    }
-    return Math.abs(second) % SECONDS
-  }
 }
 
-function sum(numbers: Float64Array): number {
-  let total = 0
-  for (const number of numbers) total += number
-  return total
+function secondAt(now: number): number {
+  return Math.floor(now / 1000)
 }

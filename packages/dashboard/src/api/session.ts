@@ -1,4 +1,5 @@
 import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals'
+import type { Session } from './generated.ts'
 
 const NAME = 'diana.token'
 
@@ -6,15 +7,6 @@ const NAME = 'diana.token'
 export const token: Signal<string> = signal(sessionStorage.getItem(NAME) ?? '')
 
 /** Who looks at the page, as the gateway knows them. */
-export interface Session {
-  readonly role: string
-  /** Left out if no user is named: a token has no name. */
-  readonly user?: string | undefined
-  readonly via?: string | undefined
-  /** Where a user signs out that a proxy has signed in. */
-  readonly logoutUrl?: string | undefined
-}
-
 export const session: Signal<Session | undefined> = signal(undefined)
 
 /** Whether this tab may change anything; a gateway without tokens lets everybody. */
