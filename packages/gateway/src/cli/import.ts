@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { parse, stringify } from 'yaml'
-import { importEnvoyRatelimit } from '../import/envoy-ratelimit.ts'
+import { importEnvoyRatelimit } from '../serve/rate-limit/import-envoy.ts'
 import { CliError, type Command } from './command.ts'
 
 const kinds = ['envoy-ratelimit']

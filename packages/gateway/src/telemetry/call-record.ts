@@ -3,8 +3,8 @@ import type { Socket } from 'node:net'
 import type { Outcome } from 'diana-limiter'
 import type { AnswerObserver, SettledCost } from 'diana-limiter/filter'
 import { GrpcOutcome } from 'diana-limiter/gateway'
-import type { Route } from '../routes/route.ts'
-import type { Upstream } from '../upstreams/upstream.ts'
+import type { Route } from '../services/routes/route.ts'
+import type { Upstream } from '../services/upstream.ts'
 import type { CallTrace } from './tracing/call-trace.ts'
 
 /** Why the gateway answers in place of a service, as metrics name it. */

@@ -1,4 +1,4 @@
-import type { HealthState } from '../upstreams/health/health.ts'
+import type { HealthState } from '../services/health/health.ts'
 import { type HistogramStats, mergeHistograms } from './histogram.ts'
 
 /** Calls of one route that went to one address; both are empty for calls that got that far not. */

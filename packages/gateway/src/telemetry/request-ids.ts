@@ -1,4 +1,4 @@
-import type { CallReply, CallRequest } from '../calls/call.ts'
+import type { CallReply, CallRequest } from '../http/call.ts'
 import { recordOf } from './call-record.ts'
 import { randomHex } from './random-ids.ts'
 

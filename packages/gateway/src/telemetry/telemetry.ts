@@ -2,10 +2,10 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { faultCounts } from 'diana-limiter/gateway'
 import { verdictOf } from 'diana-limiter/http'
-import type { Route } from '../routes/route.ts'
+import type { Route } from '../services/routes/route.ts'
+import type { Upstream } from '../services/upstream.ts'
 import type { AccessLogSettings } from '../settings/access-log-settings.ts'
 import type { TracingSettings } from '../settings/tracing-settings.ts'
-import type { Upstream } from '../upstreams/upstream.ts'
 import { CallRecord, recordOf } from './call-record.ts'
 import {
   type CallerSide,

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { filters } from '../../filters/index.ts'
+import { filters } from '../../inbound/filters/index.ts'
 
 /** A filter of the chain: a built-in name or a module, and what it is told. */
 export interface FilterSettings {

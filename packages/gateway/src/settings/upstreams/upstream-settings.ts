@@ -1,8 +1,8 @@
 import { duration, headerFault, textOf } from 'diana-limiter/schema'
 import { z } from 'zod'
-import { type Balance, balancers } from '../../upstreams/balancing/index.ts'
-import type { RetryBudgetSettings } from '../../upstreams/retry-budget.ts'
-import type { ThrottleSettings } from '../../upstreams/throttle.ts'
+import { type Balance, balancers } from '../../services/balancing/index.ts'
+import type { RetryBudgetSettings } from '../../services/retry-budget.ts'
+import type { ThrottleSettings } from '../../services/throttle.ts'
 import { type HealthSettings, healthSchema } from './health-settings.ts'
 
 /** What calls of one caller have in common, so that one address gets them all. */

@@ -1,4 +1,4 @@
-import type { Upstream } from '../../upstreams/upstream.ts'
+import type { Upstream } from '../../services/upstream.ts'
 import { randomHex } from '../random-ids.ts'
 import { formatTraceparent } from './trace-context.ts'
 

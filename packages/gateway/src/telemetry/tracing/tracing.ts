@@ -1,5 +1,5 @@
 import { verdictOf } from 'diana-limiter/http'
-import { findSecret } from '../../filters/secret.ts'
+import { findSecret } from '../../settings/secret.ts'
 import type { TracingSettings } from '../../settings/tracing-settings.ts'
 import type { CallRecord } from '../call-record.ts'
 import { randomHex } from '../random-ids.ts'

@@ -1,0 +1,93 @@
+import { dirname } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { createLimiter, type Limiter } from 'diana-limiter'
+import type { FastifyServerOptions } from 'fastify'
+import { pino } from 'pino'
+import { openGateway } from '../gateway.ts'
+import { type ListeningSocket, socketOf } from '../http/listening-socket.ts'
+import { gatewaySection } from '../settings/gateway-settings.ts'
+import { settingsOf } from '../settings/settings-of.ts'
+import type { HttpStats } from '../telemetry/http-stats.ts'
+import { logRefusals } from '../telemetry/refusal-log.ts'
+
+export interface GatewayProcessOptions {
+  /** The rule file, which may hold the gateway's own section. */
+  readonly config: string
+  /** Where calls go that no route takes. */
+  readonly upstream?: string | undefined
+  /** Where to listen; the section says unless they are given. */
+  readonly host?: string | undefined
+  readonly port?: number | undefined
+  /** The port for gRPC, of a program that has one. */
+  readonly grpcPort?: number | undefined
+  /** A socket that listens already, in place of host and port; of the supervisor, in a worker. */
+  readonly fd?: number | undefined
+  /** The socket of a counting process, and how many processes count there. */
+  readonly counting?: { readonly socket: string; readonly processes: number } | undefined
+  readonly logger?: FastifyServerOptions['logger']
+  /** Called at the start with problems of certificates that are used nevertheless. */
+  readonly onWarning?: ((warning: string) => void) | undefined
+}
+
+/** A gateway that takes calls. */
+export interface GatewayProcess {
+  readonly address: string
+  /** Where else it listens, by what is spoken there. */
+  readonly also?: Readonly<Record<string, string>> | undefined
+  readonly limiter: Limiter
+  /** Whether more calls should be sent here. */
+  isReady(): boolean
+  /** The socket on which calls come in, for another process. */
+  socket(): Promise<ListeningSocket | undefined>
+  /** What became of calls as HTTP sees them. */
+  httpStats(): HttpStats | Promise<HttpStats>
+  /** Goes on with new log files where the present ones were renamed. */
+  reopenLogs(): void
+  /** Turns unready, lets calls come for as long as the settings say, finishes those under way, and ends. */
+  close(): Promise<void>
+}
+
+const usualHost = '127.0.0.1'
+const usualPort = 8080
+
+/** Starts a gateway in this process; `onLimiter` is told of its limiter before calls come. */
+export async function startGatewayProcess(
+  options: GatewayProcessOptions,
+  onLimiter: (limiter: Limiter) => void = () => {},
+): Promise<GatewayProcess> {
+  const { config, upstream, counting, logger = false } = options
+  const limiter = await createLimiter({ config, counting, sections: [gatewaySection] })
+  let ready = true
+  try {
+    onLimiter(limiter)
+    if (logger !== false) logRefusals(limiter, pino({ name: 'diana', level: process.env.DIANA_LOG_LEVEL ?? 'info' }))
+    const { app: gateway, ...rest } = await openGateway({
+      ...{ limiter, upstream, logger, folder: dirname(config), onWarning: options.onWarning },
+      isReady: () => ready,
+    })
+    const { listen } = settingsOf(limiter)
+    // empty is not set, as in a shell
+    const host = options.host ?? listen.host ?? (process.env.DIANA_HOST || usualHost)
+    const port = options.port ?? listen.port ?? usualPort
+    const listening = await gateway
+      .listen({ host, port, ...(options.fd !== undefined && { fd: options.fd }) })
+      .catch(async error => {
+        await gateway.close()
+        throw Object.assign(error, { host, port })
+      })
+    // Fastify does not know that the server it was given speaks TLS
+    const address = settingsOf(limiter).tls ? listening.replace(/^http:/, 'https:') : listening
+    const close = async (): Promise<void> => {
+      ready = false
+      await pause(settingsOf(limiter).shutdown.delayMs)
+      await gateway.close()
+      await limiter.close()
+    }
+    const reopenLogs = (): void => void rest.reopenLogs()
+    const socket = async (): Promise<ListeningSocket | undefined> => socketOf(gateway.server)
+    return { address, limiter, isReady: () => ready, socket, httpStats: rest.httpStats, reopenLogs, close }
+  } catch (error) {
+    await limiter.close()
+    throw error
+  }
+}

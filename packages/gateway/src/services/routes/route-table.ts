@@ -1,0 +1,102 @@
+import { canonicalHost, hostName } from 'diana-limiter/schema'
+import { oneSpelling } from '../../http/normalize-request.ts'
+import type { RouteSettings } from '../../settings/routes/route-settings.ts'
+import type { Upstreams } from '../upstreams.ts'
+import type { ConditionedCall } from './conditions.ts'
+import { Route } from './route.ts'
+
+/** The routes of one host, by their path. */
+type Paths = Map<string, Route[]>
+
+const everyHost = ''
+
+/**
+ * Finds the route of a call: the most exact host first, of its routes those with the longest path, and of these the one with
+ * the most conditions, or the first of them in the file. A route whose conditions the call does not meet is passed over.
+ */
+export class RouteTable {
+  readonly #hosts = new Map<string, Paths>()
+  readonly #deepest: number
+  readonly #namesHosts: boolean
+  readonly routes: readonly Route[]
+
+  constructor(settings: readonly RouteSettings[], upstreams: Upstreams) {
+    this.routes = settings.map(one => new Route(one, upstreams))
+    for (const route of this.routes) {
+      const { host, path } = route.settings
+      const names = host.length === 0 ? [everyHost] : host.map(canonicalHost)
+      for (const name of names) this.#routesAt(this.#pathsOf(name), oneSpelling(path) ?? path).push(route)
+    }
+    for (const paths of this.#hosts.values()) for (const alike of paths.values()) alike.sort(byConditions)
+    this.#deepest = Math.max(0, ...settings.map(({ path }) => (path === '/' ? 0 : path.split('/').length - 1)))
+    this.#namesHosts = [...this.#hosts.keys()].some(name => name !== everyHost)
+  }
+
+  /** `path` is the one that is counted. */
+  find(path: string, call: ConditionedCall): Route | undefined {
+    const { host } = call.headers
+    const name = this.#namesHosts && host !== undefined ? hostName(host) : undefined
+    return (
+      (name === undefined ? undefined : this.#findByHost(name, path, call)) ?? this.#findByPath(everyHost, path, call)
+    )
+  }
+
+  #findByHost(name: string, path: string, call: ConditionedCall): Route | undefined {
+    const exact = this.#findByPath(name, path, call)
+    if (exact) return exact
+    for (let dot = name.indexOf('.', 1); dot > 0; dot = name.indexOf('.', dot + 1)) {
+      const route = this.#findByPath(name.slice(dot), path, call)
+      if (route) return route
+    }
+    return undefined
+  }
+
+  #findByPath(host: string, path: string, call: ConditionedCall): Route | undefined {
+    const paths = this.#hosts.get(host)
+    if (paths === undefined) return undefined
+    let end = this.#beginningOf(path)
+    while (end > 0) {
+      const route = firstMetBy(call, paths.get(path.slice(0, end)))
+      if (route) return route
+      end = path.lastIndexOf('/', end - 1)
+    }
+    return firstMetBy(call, paths.get('/'))
+  }
+
+  /** How much of a path any route could name: a caller's path may have thousands of segments, and no route's has. */
+  #beginningOf(path: string): number {
+    let end = 0
+    for (let depth = 0; depth < this.#deepest; depth++) {
+      const next = path.indexOf('/', end + 1)
+      if (next < 0) return path.length
+      end = next
+    }
+    return end
+  }
+
+  #routesAt(paths: Paths, path: string): Route[] {
+    const known = paths.get(path)
+    if (known) return known
+    const routes: Route[] = []
+    paths.set(path, routes)
+    return routes
+  }
+
+  #pathsOf(host: string): Paths {
+    const known = this.#hosts.get(host)
+    if (known) return known
+    const paths: Paths = new Map()
+    this.#hosts.set(host, paths)
+    return paths
+  }
+}
+
+function firstMetBy(call: ConditionedCall, routes: readonly Route[] | undefined): Route | undefined {
+  if (routes === undefined) return undefined
+  for (const route of routes) if (route.conditions.areMetBy(call)) return route
+  return undefined
+}
+
+function byConditions(one: Route, other: Route): number {
+  return other.conditions.count - one.conditions.count
+}
