@@ -1,9 +1,10 @@
 import type { RunningAdmin } from '../admin/server/start-admin.ts'
 import { gatewayProgram } from '../process/gateway-program.ts'
 import { readAdminPort, readPort, readWorkers, runServer } from '../process/run-server.ts'
+import { CliError, type Terminal } from '../process/terminal.ts'
 import { settingsOf } from '../settings/settings-of.ts'
 import { upstreamFault } from '../settings/upstreams/address-settings.ts'
-import { type Arguments, CliError, type Command, type Terminal } from './command.ts'
+import type { Arguments, Command } from './command.ts'
 import { startDemoTraffic } from './demo/demo-traffic.ts'
 
 interface Settings {

@@ -1,12 +1,13 @@
+import { hasBody } from '../http/body.ts'
 import type { CallReply, CallRequest } from '../http/call.ts'
 import { calledPath } from '../http/called-path.ts'
+import { upgradeOf } from '../inbound/connections/upgrades.ts'
 import { sendProblem } from '../inbound/problem.ts'
 import type { Route } from '../services/routes/route.ts'
 import { recordOf } from '../telemetry/call-record.ts'
-import { hasBody } from './answers/body.ts'
 import type { ForwarderParts } from './forwarder-parts.ts'
 import { Forwarding } from './forwarding.ts'
-import { isUpgrading, Tunnels } from './tunnels.ts'
+import { Tunnels } from './tunnels.ts'
 
 /** Sends calls on to services. */
 export class Forwarder {
@@ -35,7 +36,7 @@ export class Forwarder {
     if (route === undefined) sendProblem(reply, 404, 'The gateway forwards no such call.')
     else if (hasLongBody(request, route)) sendProblem(reply, 413, 'The body of this call is too large.')
     else if (route.ownAnswer) route.ownAnswer(request.url, reply)
-    else if (isUpgrading(request.raw)) this.#tunnels.open(request, reply, route, this.#parts)
+    else if (upgradeOf(request.raw)) this.#tunnels.open(request, reply, route, this.#parts)
     else new Forwarding(request, reply, route, this.#parts).begin()
   }
 

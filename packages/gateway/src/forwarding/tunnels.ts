@@ -3,8 +3,8 @@ import { request as requestHttps } from 'node:https'
 import type { Socket } from 'node:net'
 import type { CallReply, CallRequest } from '../http/call.ts'
 import { paceOf } from '../inbound/connections/call-pace.ts'
-import type { EarlyBytes } from '../inbound/connections/early-bytes.ts'
 import { relay } from '../inbound/connections/relay.ts'
+import { upgradeOf } from '../inbound/connections/upgrades.ts'
 import { sendProblem } from '../inbound/problem.ts'
 import type { Route } from '../services/routes/route.ts'
 import type { SlotUser } from '../services/slots.ts'
@@ -17,21 +17,6 @@ import { headersToService } from './headers/headers-to-service.ts'
 import type { Exchange } from './headers/own-addresses.ts'
 import { reasonFor } from './reason.ts'
 import { Tries } from './tries.ts'
-
-const upgradingOf: unique symbol = Symbol('diana.upgrading')
-
-interface Upgrading extends IncomingMessage {
-  [upgradingOf]?: { readonly socket: Socket; readonly early: EarlyBytes }
-}
-
-/** Marks a call that asks for a WebSocket, with its connection and what the caller sends before it is open. */
-export function markUpgrading(raw: IncomingMessage, socket: Socket, early: EarlyBytes): void {
-  ;(raw as Upgrading)[upgradingOf] = { socket, early }
-}
-
-export function isUpgrading(raw: IncomingMessage): boolean {
-  return (raw as Upgrading)[upgradingOf] !== undefined
-}
 
 const endingMs = 1000
 
@@ -75,7 +60,7 @@ class Tunnel implements SlotUser {
     this.#onEnd = onEnd
     this.#record = recordOf(request.raw)
     this.#tries = new Tries(request, route, parts.trust)
-    this.#near = (request.raw as Upgrading)[upgradingOf]!.socket
+    this.#near = upgradeOf(request.raw)!.socket
   }
 
   get #upstream(): Upstream {
@@ -249,7 +234,7 @@ class Tunnel implements SlotUser {
       .join('')
     near.write(`HTTP/1.1 101 Switching Protocols\r\n${lines}\r\n`, 'latin1')
     if (farHead.length > 0) near.write(farHead)
-    const early = (this.#request.raw as Upgrading)[upgradingOf]!.early.take()
+    const early = upgradeOf(this.#request.raw)!.early.take()
     if (early.length > 0) far.write(early)
     relay(near, far, this.#parts.bulk)
     relay(far, near, this.#parts.bulk)

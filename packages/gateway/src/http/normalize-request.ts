@@ -1,15 +1,11 @@
 import type { IncomingMessage } from 'node:http'
-import { normalizeTarget } from 'diana-limiter'
 import { hostName } from 'diana-limiter/schema'
+import { oneSpelling } from '../settings/one-spelling.ts'
 import { pathOf } from './called-path.ts'
 import { namedByConnection } from './connection-headers.ts'
 
 /** A target that no router takes for a path. */
 const unroutable = '/%'
-
-/** What many a URL parser would escape in a path, behind the back of whoever counts. */
-const isEscapedByUrl = /["<>^`{}]/
-const escapedByUrl = new RegExp(isEscapedByUrl, 'g')
 
 const maxSegments = 256
 
@@ -56,15 +52,6 @@ export function settledTarget(url: string): string | undefined {
   return target === undefined || !isDecodable(target) || hasManySegments(target) ? undefined : target
 }
 
-/** A target as it is forwarded; undefined where it has no one spelling. */
-export function oneSpelling(rawTarget: string): string | undefined {
-  const target = normalizeTarget(rawTarget)
-  if (target === undefined) return undefined
-  const path = isEscapedByUrl.test(target.path) ? target.path.replace(escapedByUrl, percentEncode) : target.path
-  if (target.query === undefined) return path
-  return `${path}?${target.query}`
-}
-
 /** Whether the escapes in a path are UTF-8, as most routers demand. */
 function isDecodable(target: string): boolean {
   if (!target.includes('%')) return true
@@ -93,10 +80,6 @@ function isHost(text: string): boolean {
   if (text.length > longestHost || hostName(text) === undefined) return false
   latestHost = text
   return true
-}
-
-function percentEncode(character: string): string {
-  return `%${character.charCodeAt(0).toString(16).toUpperCase()}`
 }
 
 function refuse(raw: IncomingMessage, fault: string): string {

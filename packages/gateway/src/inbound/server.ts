@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { Socket } from 'node:net'
-import { hasBody, waitToContinue } from '../forwarding/answers/body.ts'
+import { hasBody, waitToContinue } from '../http/body.ts'
 import type { ServerTls } from '../http/tls/server-tls.ts'
 import type { GatewaySettings } from '../settings/gateway-settings.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'

@@ -1,10 +1,4 @@
-/** How many second tries there may be, of calls that a service may have begun to serve. */
-export interface RetryBudgetSettings {
-  /** For every hundred calls of the last ten seconds. */
-  readonly percent: number
-  /** Besides, for each of these seconds. */
-  readonly perSecond: number
-}
+import type { RetryBudgetSettings } from '../settings/upstreams/upstream-settings.ts'
 
 const seconds = 10
 

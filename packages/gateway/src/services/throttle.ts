@@ -1,9 +1,4 @@
-/** When calls to a service in trouble are refused here instead of sent. */
-export interface ThrottleSettings {
-  /** Calls are sent freely up to so many times those that the service accepts. */
-  readonly ratio: number
-  readonly windowMs: number
-}
+import type { ThrottleSettings } from '../settings/upstreams/upstream-settings.ts'
 
 const parts = 20
 /** So many calls are always sent: a few failures are no trouble. */

@@ -1,16 +1,11 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
+import { hasBody } from '../../http/body.ts'
 import type { CallRequest } from '../../http/call.ts'
 import { type BulkQueue, bulkBytes } from '../../inbound/connections/bulk-queue.ts'
 import { BodyTooLarge } from '../failure.ts'
 
 /** The body of a call as it is sent on: bytes that a filter has read, or the caller's own stream. */
 export type Body = Buffer | IncomingMessage | AsyncIterable<Uint8Array> | undefined
-
-/** Whether a call says that it has a body. */
-export function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
-  const length = headers['content-length']
-  return headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0')
-}
 
 /** A stream that is long, or whose length is not told, is counted as it flows. */
 export function bodyOf({ raw, body }: CallRequest, mostBytes: number, bulk: BulkQueue): Body {
@@ -37,16 +32,4 @@ async function* counted(
     await bulk.turn()
     bytesInTurn = 0
   }
-}
-
-const waiting = new WeakSet<IncomingMessage>()
-
-/** Remembers a caller who asks before he sends the body. */
-export function waitToContinue(request: IncomingMessage): void {
-  waiting.add(request)
-}
-
-/** Tells a caller who waits for it to send the body. */
-export function askForBody(request: IncomingMessage, response: ServerResponse): void {
-  if (waiting.delete(request)) response.writeContinue()
 }

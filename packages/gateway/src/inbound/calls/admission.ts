@@ -1,6 +1,6 @@
 import type { Limiter } from 'diana-limiter'
 import { admit, createFilter, type Filter } from 'diana-limiter/filter'
-import { askForBody } from '../../forwarding/answers/body.ts'
+import { askForBody } from '../../http/body.ts'
 import type { CallReply, CallRequest } from '../../http/call.ts'
 import type { GatewaySettings } from '../../settings/gateway-settings.ts'
 import { nextTurn, recordOf } from '../../telemetry/call-record.ts'

@@ -1,6 +1,6 @@
 import { type Framework, httpFramework } from 'diana-limiter/filter'
 import { steadyMicroseconds } from 'diana-limiter/gateway'
-import { askForBody } from '../../forwarding/answers/body.ts'
+import { askForBody } from '../../http/body.ts'
 import type { CallReply, CallRequest } from '../../http/call.ts'
 import { isWhole, nextTurn, recordOf } from '../../telemetry/call-record.ts'
 

@@ -1,7 +1,6 @@
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { hasBody } from '../../forwarding/answers/body.ts'
-import { markUpgrading } from '../../forwarding/tunnels.ts'
+import { hasBody } from '../../http/body.ts'
 import { EarlyBytes } from './early-bytes.ts'
 import type { Turns } from './turns.ts'
 
@@ -12,6 +11,23 @@ type SocketListener = (socket: Socket) => void
 const maxEarlyFrames = 65_536
 /** Calls behind an offer that is ignored, which itself stands behind an unanswered call. */
 const maxEarlyCalls = 1_048_576
+
+const upgradeKey: unique symbol = Symbol('diana.upgrade')
+
+/** The connection of a call that asks for a WebSocket, and the bytes that the caller sends before it is open. */
+export interface Upgrade {
+  readonly socket: Socket
+  readonly early: EarlyBytes
+}
+
+interface Upgrading extends IncomingMessage {
+  [upgradeKey]?: Upgrade
+}
+
+/** Returns undefined for a call that asks for no WebSocket. */
+export function upgradeOf(raw: IncomingMessage): Upgrade | undefined {
+  return (raw as Upgrading)[upgradeKey]
+}
 
 /** What belongs to the offer of another protocol, and goes with it. */
 const offer: readonly string[] = ['upgrade', 'http2-settings']
@@ -70,7 +86,7 @@ function openWebSocket(request: IncomingMessage, socket: Socket, early: EarlyByt
   })
   // the filters would read the socket of an upgrade to notice that its caller leaves, which the early bytes tell already
   Object.assign(request, { upgrade: false })
-  markUpgrading(request, socket, early)
+  ;(request as Upgrading)[upgradeKey] = { socket, early }
   listener(request, response)
 }
 

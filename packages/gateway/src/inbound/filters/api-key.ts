@@ -1,10 +1,8 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import { countedPath, hasReadings, readingsOf } from 'diana-limiter/gateway'
-import { headerFault, listOf, methodFault, textOf } from 'diana-limiter/schema'
 import type { FastifyRequest } from 'fastify'
-import { z } from 'zod'
 import { pathOf } from '../../http/called-path.ts'
-import { oneSpelling } from '../../http/normalize-request.ts'
+import { apiKeyOptions } from '../../settings/routes/filter-options.ts'
 import { sendProblem } from '../problem.ts'
 import type { Filter } from './filter.ts'
 import { onRequest } from './on-request.ts'
@@ -24,41 +22,10 @@ interface Options {
 const nameHeader = 'x-api-key-name'
 const longestKey = 1024
 
-const path = textOf(text => {
-  const isPlain = /^\/[^\s?#*;\\]*$/.test(text) && oneSpelling(text) !== undefined
-  return isPlain ? undefined : 'must be a plain path such as /orders'
-}).transform(text => `${countedPath(oneSpelling(text)!)}/`.replace('//', '/'))
-
-function keyHeaderFault(name: string): string | undefined {
-  if (/^[a-z\d-]+$/i.test(name)) return undefined
-  return headerFault(name) ?? 'never arrives, since the gateway drops such names: write letters, digits and - only'
-}
-
-const permission = z.strictObject({
-  name: z
-    .string()
-    .regex(/^[\w.-]{1,64}$/, { error: 'must be 1 to 64 letters, digits, -, _ and dots' })
-    .describe('Whose key it is; the service is told.'),
-  sha256: z
-    .string()
-    .regex(/^[\da-f]{64}$/i, { error: 'must be the SHA-256 of the key, 64 hexadecimal digits' })
-    .describe('The SHA-256 of the key: printf %s KEY | sha256sum.'),
-  paths: listOf(path, { min: 1, max: 100 }).default(['/']).describe('What the key opens: paths, and all below them.'),
-  methods: listOf(
-    textOf(methodFault, 20).transform(name => name.toUpperCase()),
-    { min: 1, max: 40 },
-  )
-    .default([])
-    .describe('By which methods; left out, all.'),
-})
-
 /** Lets only those pass who have a key that opens what they call. Keys are kept as digests only. */
 export const apiKey: Filter = {
   name: 'api-key',
-  options: {
-    header: textOf(keyHeaderFault, 128).default('x-api-key').describe('The header that carries the key.'),
-    keys: z.array(permission).min(1).max(10_000).describe('The keys and what each opens.'),
-  },
+  options: apiKeyOptions,
   create(options) {
     const { header, keys } = options as unknown as Options
     const headerName = header.toLowerCase()

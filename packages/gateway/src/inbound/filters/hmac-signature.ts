@@ -1,9 +1,7 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
-import { duration } from 'diana-limiter/schema'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { z } from 'zod'
+import { hmacSignatureOptions } from '../../settings/routes/filter-options.ts'
 import { readSecret } from '../../settings/secret.ts'
-import { sizeOf } from '../../settings/size.ts'
 import { sendProblem } from '../problem.ts'
 import type { Filter } from './filter.ts'
 import { Nonces } from './nonces.ts'
@@ -42,17 +40,7 @@ interface Signed {
  */
 export const hmacSignature: Filter = {
   name: 'hmac-signature',
-  options: {
-    secrets: z
-      .record(z.string().regex(/^[\w.-]{1,64}$/), z.string().min(1).max(4096))
-      .refine(map => Object.keys(map).length > 0, { error: 'has no secret: name one, as in { shop: env:SHOP_SECRET }' })
-      .describe('Secrets by the name that calls give: env:NAME, file:PATH, or the secret itself.'),
-    window: duration.default(300_000).describe('How far a timestamp may be from now; default: 5m.'),
-    body: sizeOf({ least: '1B', most: '64MiB' })
-      .default(1_048_576)
-      .describe('The largest body, since it is read whole; default: 1MiB.'),
-    nonces: z.int().min(1).max(10_000_000).default(100_000).describe('How many calls of one secret are remembered.'),
-  },
+  options: hmacSignatureOptions,
   create(options, { folder, now }) {
     const { secrets, window, body, nonces: most } = options as unknown as Options
     const signers = new Map<string, Signer>()

@@ -29,12 +29,6 @@ export class Conditions {
   }
 }
 
-/** One text for all conditions that take the same calls. */
-export function conditionsKey({ method, header }: RouteConditions): string {
-  const headers = Object.entries(header).map(([name, values]) => [name, [...new Set(values)].sort()] as const)
-  return JSON.stringify([[...new Set(method)].sort(), headers.sort(([one], [other]) => (one < other ? -1 : 1))])
-}
-
 /** A header that comes several times is joined by commas, so each item is a value, too, as it is for rules. */
 function hasValue(received: string | readonly string[] | undefined, wanted: readonly string[]): boolean {
   if (received === undefined) return false

@@ -1,5 +1,5 @@
 import { canonicalHost, hostName } from 'diana-limiter/schema'
-import { oneSpelling } from '../../http/normalize-request.ts'
+import { oneSpelling } from '../../settings/one-spelling.ts'
 import type { RouteSettings } from '../../settings/routes/route-settings.ts'
 import type { Upstreams } from '../upstreams.ts'
 import type { ConditionedCall } from './conditions.ts'
