@@ -1,6 +1,6 @@
 import type { RunningAdmin } from '../admin/server/start-admin.ts'
-import { gatewayProgram } from '../process/gateway-program.ts'
 import { readAdminPort, readPort, readWorkers, runServer } from '../process/run-server.ts'
+import { gatewayProgram } from '../process/server-program.ts'
 import { CliError, type Terminal } from '../process/terminal.ts'
 import { settingsOf } from '../settings/settings-of.ts'
 import { upstreamFault } from '../settings/upstreams/address-settings.ts'

@@ -1,12 +1,11 @@
 import { hasBody } from '../http/body.ts'
 import type { CallReply, CallRequest } from '../http/call.ts'
-import { calledPath } from '../http/called-path.ts'
+import { calledPath } from '../http/normalize-request.ts'
 import { upgradeOf } from '../inbound/connections/upgrades.ts'
 import { sendProblem } from '../inbound/problem.ts'
 import type { Route } from '../services/routes/route.ts'
 import { recordOf } from '../telemetry/call-record.ts'
-import type { ForwarderParts } from './forwarder-parts.ts'
-import { Forwarding } from './forwarding.ts'
+import { type ForwarderParts, Forwarding } from './forwarding.ts'
 import { Tunnels } from './tunnels.ts'
 
 /** Sends calls on to services. */

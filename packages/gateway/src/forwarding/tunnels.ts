@@ -11,12 +11,9 @@ import type { SlotUser } from '../services/slots.ts'
 import type { Upstream } from '../services/upstream.ts'
 import { type CallRecord, recordOf } from '../telemetry/call-record.ts'
 import { adviceOn, busy, ConnectOverdue, failureOf } from './failure.ts'
-import type { ForwarderParts } from './forwarder-parts.ts'
-import { type AnswerHead, headersToCaller } from './headers/headers-to-caller.ts'
+import { type ForwarderParts, Tries } from './forwarding.ts'
+import { type AnswerHead, type Exchange, headersToCaller, reasonFor } from './headers/headers-to-caller.ts'
 import { headersToService } from './headers/headers-to-service.ts'
-import type { Exchange } from './headers/own-addresses.ts'
-import { reasonFor } from './reason.ts'
-import { Tries } from './tries.ts'
 
 const endingMs = 1000
 

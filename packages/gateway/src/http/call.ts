@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import type { LiveDocument } from 'diana-limiter/gateway'
 import type { FastifyBaseLogger } from 'fastify'
 
 /** A request to the gateway. Fastify's requests have this form, and so have those that Fastify does not see. */
@@ -27,4 +28,10 @@ export interface CallReply {
   send(body?: Buffer | undefined): CallReply
   /** The answer is written to `raw` from now on. */
   hijack(): CallReply
+}
+
+/** Which proxies may name the caller's address, and in which header. */
+export interface Trust extends Pick<LiveDocument, 'addressOf' | 'forwardedBy'> {
+  /** Whether an address is that of a trusted proxy. */
+  isProxy(address: string): boolean
 }

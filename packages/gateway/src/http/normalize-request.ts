@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
+import { countedPath } from 'diana-limiter/gateway'
 import { hostName } from 'diana-limiter/schema'
 import { oneSpelling } from '../settings/one-spelling.ts'
-import { pathOf } from './called-path.ts'
 import { namedByConnection } from './connection-headers.ts'
 
 /** A target that no router takes for a path. */
@@ -114,4 +114,15 @@ function isOdd(name: string): boolean {
 function dropHeadersOfConnection({ headers }: IncomingMessage): void {
   const named = namedByConnection(headers.connection)
   if (named) for (const name of named) delete headers[name]
+}
+
+/** The path that a call is routed and permitted by: that of its target, without parameters of segments. */
+export function calledPath(target: string): string {
+  return countedPath(pathOf(target))
+}
+
+/** A target without its query. */
+export function pathOf(target: string): string {
+  const question = target.indexOf('?')
+  return question < 0 ? target : target.slice(0, question)
 }

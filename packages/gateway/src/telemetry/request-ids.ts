@@ -1,6 +1,6 @@
 import type { CallReply, CallRequest } from '../http/call.ts'
 import { recordOf } from './call-record.ts'
-import { randomHex } from './random-ids.ts'
+import { randomHex } from './tracing/trace-context.ts'
 
 /** What identifies a request may be as long as this, and of these characters only. */
 const acceptable = /^[\w.:=+/@-]{1,128}$/

@@ -1,4 +1,4 @@
-import { latencyBoundsMs } from '../../services/latency-counts.ts'
+import { latencyBoundsMs } from '../../services/address-traffic.ts'
 
 /** Quantiles of latencies; null is longer than the last bound. */
 export interface Quantiles {

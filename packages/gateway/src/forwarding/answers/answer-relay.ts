@@ -2,10 +2,8 @@ import type { CallReply, CallRequest } from '../../http/call.ts'
 import { type BulkQueue, bulkBytes } from '../../inbound/connections/bulk-queue.ts'
 import type { WholeAnswer } from '../../services/http1/whole-answer.ts'
 import type { CallRecord } from '../../telemetry/call-record.ts'
-import { headersToCaller } from '../headers/headers-to-caller.ts'
+import { type Exchange, headersToCaller, reasonFor } from '../headers/headers-to-caller.ts'
 import { sendInterim } from '../headers/interim.ts'
-import type { Exchange } from '../headers/own-addresses.ts'
-import { reasonFor } from '../reason.ts'
 import type { OutletSource, ResponseSink } from './response-sink.ts'
 
 /** The call whose answer is passed on. */

@@ -3,8 +3,7 @@ import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { AnswerBroken } from '../failure.ts'
 import { addTrailers } from '../headers/trailers.ts'
-import { breakOff } from './break-off.ts'
-import type { OutletSource, ResponseSink } from './response-sink.ts'
+import { breakOff, type OutletSource, type ResponseSink } from './response-sink.ts'
 
 /** An answer that is whole has nothing more to come from. */
 const noSource: OutletSource = { onReady: () => {}, onGone: () => {} }

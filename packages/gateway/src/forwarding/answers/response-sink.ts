@@ -1,3 +1,6 @@
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+
 /** What the answer of a service comes from. */
 export interface OutletSource {
   /** More may be written. */
@@ -17,4 +20,18 @@ export interface ResponseSink {
   end(trailers?: readonly (string | Buffer)[] | null): void
   /** Breaks an answer off that has begun. */
   breakOff(error: Error): void
+}
+
+/**
+ * Ends the connection of an answer that has begun and will not be complete. To a caller of HTTP/1.0 the end of the connection may be
+ * the end of the answer, so the connection is reset; over TLS, the missing close_notify shows it.
+ */
+export function breakOff(raw: ServerResponse): void {
+  const { socket, req } = raw
+  if (req.httpVersion === '1.0' && socket !== null && isTcp(socket)) socket.resetAndDestroy()
+  else raw.destroy()
+}
+
+function isTcp(socket: Socket): boolean {
+  return !('encrypted' in socket) && socket.remoteAddress !== undefined
 }

@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { writeWhole } from './whole-response.ts'
+import { writeWhole } from './direct-sink.ts'
 
 type Answer = (response: ServerResponse) => void
 

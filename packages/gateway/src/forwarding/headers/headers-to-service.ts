@@ -1,6 +1,5 @@
-import type { CallRequest } from '../../http/call.ts'
+import type { CallRequest, Trust } from '../../http/call.ts'
 import { isOfTheConnection } from '../../http/connection-headers.ts'
-import type { Trust } from '../../http/trust.ts'
 import { tagsOfService } from '../../services/compression/entity-tags.ts'
 import type { Route } from '../../services/routes/route.ts'
 

@@ -3,7 +3,7 @@ import { isOfTheConnection, namedByConnection } from '../../http/connection-head
 import { isSingleHeader } from '../../http/http2/single-headers.ts'
 import { isHttp2 } from '../../inbound/http2/http2-request.ts'
 import type { Http2Response } from '../../inbound/http2/http2-response.ts'
-import { reasonFor } from '../reason.ts'
+import { reasonFor } from './headers-to-caller.ts'
 
 type Field = readonly [name: string, value: string]
 

@@ -1,12 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { type Repeated, repeat, visitAll } from 'diana-limiter/gateway'
 import { grpcTypeOf } from '../../http/grpc/grpc-call.ts'
 import { recordOf } from '../../telemetry/call-record.ts'
 import { isHttp2 } from '../http2/http2-request.ts'
 import { streamSideOf } from '../http2/stream-side.ts'
+import { problemText } from '../problem.ts'
 import type { CallerSide } from './caller-side.ts'
 import { Pace, type PaceLimits, type Progress } from './pace.ts'
-import { SocketSide } from './socket-side.ts'
-import type { Transfer } from './transfers.ts'
 
 const paceKey: unique symbol = Symbol('diana.pace')
 
@@ -93,5 +94,74 @@ export class CallPace implements Transfer {
     if (!isHttp2(request) || grpcTypeOf(request.headers) === undefined) return 'sending'
     // a gRPC caller may keep its stream open and send nothing until it has something to say
     return this.#response.headersSent ? undefined : 'message'
+  }
+}
+
+/** A connection of HTTP/1.1, which carries one call at a time. */
+export class SocketSide implements CallerSide {
+  readonly #socket: Socket
+
+  constructor(request: IncomingMessage) {
+    // a request that has been cut off has none any more
+    this.#socket = request.socket
+  }
+
+  get bytesReceived(): number {
+    return this.#socket.bytesRead
+  }
+
+  get bytesSent(): number {
+    return this.#socket.bytesWritten - this.#socket.writableLength
+  }
+
+  get isGone(): boolean {
+    return this.#socket.destroyed
+  }
+
+  get isFull(): boolean {
+    return this.#socket.writableNeedDrain
+  }
+
+  refuse(status: number, detail: string): void {
+    this.#socket.end(problemText(status, detail), () => this.#socket.destroy())
+  }
+
+  destroy(): void {
+    this.#socket.destroy()
+  }
+}
+
+/** Something under way, looked at again and again. */
+export interface Transfer {
+  /** Ends itself if it takes too long. */
+  check(now: number): void
+  /** Whether it need not be looked at any more. */
+  readonly isOver?: boolean
+}
+
+const checkMs = 500
+
+/** Everything under way: one clock for all of it. */
+export class Transfers {
+  readonly #transfers = new Set<Transfer>()
+  #repeated: Repeated | undefined
+
+  add(transfer: Transfer): void {
+    this.#transfers.add(transfer)
+    this.#repeated ??= repeat('transfers', checkMs, () => this.#check())
+  }
+
+  delete(transfer: Transfer): void {
+    this.#transfers.delete(transfer)
+  }
+
+  #check(): void {
+    const now = performance.now()
+    const drop = (transfer: Transfer): boolean => this.#transfers.delete(transfer)
+    const look = (transfer: Transfer): unknown => (transfer.isOver ? drop(transfer) : transfer.check(now))
+    visitAll('transfers', this.#transfers, look, drop)
+    if (this.#transfers.size > 0) return
+    this.#repeated?.stop()
+    this.#repeated = undefined
   }
 }

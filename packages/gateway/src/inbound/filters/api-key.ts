@@ -1,7 +1,7 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto'
 import { countedPath, hasReadings, readingsOf } from 'diana-limiter/gateway'
 import type { FastifyRequest } from 'fastify'
-import { pathOf } from '../../http/called-path.ts'
+import { pathOf } from '../../http/normalize-request.ts'
 import { apiKeyOptions } from '../../settings/routes/filter-options.ts'
 import { sendProblem } from '../problem.ts'
 import type { Filter } from './filter.ts'

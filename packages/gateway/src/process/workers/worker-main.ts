@@ -1,6 +1,7 @@
 import cluster from 'node:cluster'
 import type { GatewayProcess } from '../gateway-process.ts'
 import { logChanges } from '../log-changes.ts'
+import { programs } from '../server-program.ts'
 import { surviveErrors } from '../survive.ts'
 import {
   fail,
@@ -11,7 +12,6 @@ import {
   tellSocket,
   type WorkerSettings,
 } from './messages.ts'
-import { programs } from './programs.ts'
 import { answerQuestion } from './questions.ts'
 
 let gateway: GatewayProcess | undefined

@@ -2,8 +2,7 @@ import { canonicalHost, hostName } from 'diana-limiter/schema'
 import { oneSpelling } from '../../settings/one-spelling.ts'
 import type { RouteSettings } from '../../settings/routes/route-settings.ts'
 import type { Upstreams } from '../upstreams.ts'
-import type { ConditionedCall } from './conditions.ts'
-import { Route } from './route.ts'
+import { type ConditionedCall, Route } from './route.ts'
 
 /** The routes of one host, by their path. */
 type Paths = Map<string, Route[]>

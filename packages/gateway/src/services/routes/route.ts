@@ -1,6 +1,8 @@
-import type { CallRequest } from '../../http/call.ts'
-import { pathOf } from '../../http/called-path.ts'
-import type { Trust } from '../../http/trust.ts'
+import type { IncomingHttpHeaders } from 'node:http'
+import type { CallReply, CallRequest, Trust } from '../../http/call.ts'
+import { pathOf } from '../../http/normalize-request.ts'
+import type { AnswerSettings, RedirectSettings } from '../../settings/routes/answer-settings.ts'
+import type { RouteConditions } from '../../settings/routes/match-settings.ts'
 import type { RouteSettings } from '../../settings/routes/route-settings.ts'
 import { type Affinity, affinityOf, cookieFor } from '../balancing/affinity.ts'
 import { Compressible } from '../compression/compressible.ts'
@@ -9,8 +11,6 @@ import { RetryBudget } from '../retry-budget.ts'
 import { Throttle } from '../throttle.ts'
 import type { Upstream } from '../upstream.ts'
 import type { Upstreams } from '../upstreams.ts'
-import { Conditions } from './conditions.ts'
-import { type OwnAnswer, redirectAnswer, staticAnswer } from './own-answer.ts'
 
 /** How a call has fared so far. */
 export interface Trying {
@@ -136,4 +136,79 @@ function endOfSegments(target: string, count: number): number {
     end = next
   }
   return end
+}
+
+/** What conditions are held against. */
+export interface ConditionedCall {
+  readonly method: string
+  readonly headers: IncomingHttpHeaders
+}
+
+/** The method and the headers that a route asks for. */
+export class Conditions {
+  /** How many there are: of routes with the same host and path, the one with the most comes first. */
+  readonly count: number
+  readonly #methods: readonly string[]
+  readonly #headers: readonly [name: string, values: readonly string[]][]
+
+  constructor({ method, header }: RouteConditions) {
+    this.#methods = method
+    this.#headers = Object.entries(header)
+    this.count = this.#headers.length + (method.length > 0 ? 1 : 0)
+  }
+
+  areMetBy({ method, headers }: ConditionedCall): boolean {
+    if (this.count === 0) return true
+    if (this.#methods.length > 0 && !this.#methods.includes(method)) {
+      if (method !== 'HEAD' || !this.#methods.includes('GET')) return false
+    }
+    return this.#headers.every(([name, values]) => hasValue(headers[name], values))
+  }
+}
+
+/** A header that comes several times is joined by commas, so each item is a value, too, as it is for rules. */
+function hasValue(received: string | readonly string[] | undefined, wanted: readonly string[]): boolean {
+  if (received === undefined) return false
+  const lines = typeof received === 'string' ? [received] : received
+  return lines.some(line => wanted.some(pattern => fits(line, pattern) || lineHas(line, pattern)))
+}
+
+function lineHas(line: string, pattern: string): boolean {
+  return line.includes(',') && line.split(',').some(item => fits(item.trim(), pattern))
+}
+
+function fits(value: string, pattern: string): boolean {
+  return pattern.endsWith('*') ? value.startsWith(pattern.slice(0, -1)) : value === pattern
+}
+
+/** Answers a call to `target` without a service. */
+export type OwnAnswer = (target: string, reply: CallReply) => void
+
+export function staticAnswer({ status, body, headers }: AnswerSettings): OwnAnswer {
+  const bytes = Buffer.from(body)
+  const type = bytes.length > 0 ? { 'content-type': 'text/plain; charset=utf-8' } : {}
+  return (_target, reply) => {
+    reply
+      .code(status)
+      .headers({ ...type, ...headers })
+      .send(bytes.length > 0 ? bytes : undefined)
+  }
+}
+
+/** `restOf` takes the path of the route off a target. */
+export function redirectAnswer(settings: RedirectSettings, restOf: (target: string) => string): OwnAnswer {
+  return (target, reply) => {
+    reply
+      .code(settings.status)
+      .header('location', locationOf(settings, target, restOf(pathOf(target))))
+      .send()
+  }
+}
+
+function locationOf({ to, keepPath, keepQuery }: RedirectSettings, target: string, rest: string): string {
+  const query = keepQuery ? target.slice(pathOf(target).length) : ''
+  // with two slashes in front, a path would be another host
+  const added = keepPath ? rest.replace(/^\/+/, '/') : ''
+  if (added === '' || added === '/') return to + query
+  return (to.endsWith('/') ? to.slice(0, -1) : to) + added + query
 }

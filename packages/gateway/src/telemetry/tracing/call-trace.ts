@@ -1,6 +1,5 @@
 import type { Upstream } from '../../services/upstream.ts'
-import { randomHex } from '../random-ids.ts'
-import { formatTraceparent } from './trace-context.ts'
+import { formatTraceparent, randomHex } from './trace-context.ts'
 
 /** One try to get an answer from a service. */
 export interface TrySpan {

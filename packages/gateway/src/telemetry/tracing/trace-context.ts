@@ -1,3 +1,5 @@
+import { randomFillSync } from 'node:crypto'
+
 /** A position in a trace, as the header traceparent of W3C Trace Context names it. */
 export interface TraceParent {
   readonly traceId: string
@@ -29,4 +31,17 @@ export function isInShare(traceId: string, share: number): boolean {
 
 function isZero(id: string): boolean {
   return /^0+$/.test(id)
+}
+
+const pool = Buffer.allocUnsafe(8192)
+let used = pool.length
+
+/** Random bytes in hexadecimal, read from a pool since asking the system costs more than the rest of a call's record. */
+export function randomHex(bytes: number): string {
+  if (used + bytes > pool.length) {
+    randomFillSync(pool)
+    used = 0
+  }
+  used += bytes
+  return pool.toString('hex', used - bytes, used)
 }
