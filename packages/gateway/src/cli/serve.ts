@@ -1,5 +1,5 @@
 import { readAdminPort, readPort, readWorkers, runServer, type ServerRun } from '../process/run-server.ts'
-import { serveProgram } from '../process/serve-process.ts'
+import { serveProgram } from '../process/serve-program.ts'
 import { CliError } from '../process/terminal.ts'
 import type { Arguments, Command } from './command.ts'
 

@@ -4,10 +4,9 @@ import type { Processes } from '../admin/processes.ts'
 import type { RunningAdmin } from '../admin/server/start-admin.ts'
 import { AdminState } from '../admin/state/admin-state.ts'
 import { shareStickySecret } from '../services/balancing/sticky-cookie.ts'
-import type { GatewayProcess, GatewayProcessOptions } from './gateway-process.ts'
 import { takeInheritedSockets } from './inherited-sockets.ts'
 import { logChanges } from './log-changes.ts'
-import type { ServerProgram } from './server-program.ts'
+import type { ServerProcess, ServerProcessOptions, ServerProgram } from './server-program.ts'
 import { ServiceManager } from './service-manager.ts'
 import { Signals } from './signals.ts'
 import { reportReady } from './successor.ts'
@@ -19,7 +18,7 @@ import type { Supervisor } from './workers/supervisor.ts'
 /** What a command runs until a signal ends it. */
 export interface ServerRun {
   readonly program: ServerProgram
-  readonly options: Omit<GatewayProcessOptions, 'fd'>
+  readonly options: Omit<ServerProcessOptions, 'fd'>
   readonly workers: number
   /** Undefined for the one that the file says, or the usual one. */
   readonly adminPort: number | 'off' | undefined
@@ -29,7 +28,7 @@ export interface ServerRun {
   /** Called with the limiter before calls come; may throw. */
   onLimiter(limiter: Limiter): void
   /** Called when calls are taken; what it returns is called before the end. */
-  onStarted(process: GatewayProcess, admin: RunningAdmin | undefined): (() => Promise<void>) | undefined
+  onStarted(process: ServerProcess, admin: RunningAdmin | undefined): (() => Promise<void>) | undefined
 }
 
 const mostWorkers = 64
@@ -80,9 +79,9 @@ export async function runServer(run: ServerRun, terminal: Terminal): Promise<voi
   }
 }
 
-async function startProcesses(run: ServerRun, fd: number | undefined, terminal: Terminal): Promise<GatewayProcess> {
+async function startProcesses(run: ServerRun, fd: number | undefined, terminal: Terminal): Promise<ServerProcess> {
   const { program, workers, logLevel, onLimiter } = run
-  const options: GatewayProcessOptions = { ...run.options, fd }
+  const options: ServerProcessOptions = { ...run.options, fd }
   const warn = (warning: string): void => terminal.printError(`warning: ${warning}`)
   try {
     if (workers > 1) {
@@ -113,7 +112,7 @@ interface AdminParts {
 
 /** Operators come in through a port of their own, which stays open while the calls under way end, and says so. */
 async function startAdminOf(
-  server: GatewayProcess,
+  server: ServerProcess,
   { program, options, adminPort, isDemo: demo }: ServerRun,
   { state, fd, onWarning }: AdminParts,
 ): Promise<RunningAdmin | undefined> {
@@ -153,7 +152,7 @@ async function startAdminOf(
 }
 
 /** The workers of a supervisor, for the admin API; undefined if this process takes the calls. */
-async function processesOf(server: GatewayProcess | Supervisor): Promise<Processes | undefined> {
+async function processesOf(server: ServerProcess | Supervisor): Promise<Processes | undefined> {
   if (!('workers' in server)) return undefined
   const { watchWorkers } = await import('../admin/watch-workers.ts')
   return watchWorkers(server)

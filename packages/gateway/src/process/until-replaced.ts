@@ -1,10 +1,10 @@
 import type { RunningAdmin } from '../admin/server/start-admin.ts'
-import type { GatewayProcess } from './gateway-process.ts'
+import type { ServerProcess } from './server-program.ts'
 import type { ServiceManager } from './service-manager.ts'
 import { startSuccessor } from './successor.ts'
 
 export interface ReplacedParts {
-  readonly gateway: GatewayProcess
+  readonly gateway: ServerProcess
   readonly admin: RunningAdmin | undefined
   readonly manager: ServiceManager
   readonly isDemo: boolean

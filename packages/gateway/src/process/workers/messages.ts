@@ -1,10 +1,9 @@
 import type { Server } from 'node:net'
 import type { ListeningSocket } from '../../http/listening-socket.ts'
-import type { GatewayProcessOptions } from '../gateway-process.ts'
-import type { ServerProgram } from '../server-program.ts'
+import type { ServerProcessOptions, ServerProgram } from '../server-program.ts'
 
 /** What a worker is started with, in its environment. */
-export interface WorkerSettings extends Omit<GatewayProcessOptions, 'logger'> {
+export interface WorkerSettings extends Omit<ServerProcessOptions, 'logger'> {
   readonly program: ServerProgram['name']
   readonly logLevel: string | undefined
 }

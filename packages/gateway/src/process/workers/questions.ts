@@ -2,9 +2,9 @@ import type { Limiter } from 'diana-limiter'
 import { ProcessReporter } from '../../admin/services/process-report.ts'
 import { type AdminQuestion, createWorkerAnswers } from '../../admin/worker-answers.ts'
 import { readUpstreams } from '../../telemetry/server-reports.ts'
-import type { GatewayProcess } from '../gateway-process.ts'
+import type { ServerProcess } from '../server-program.ts'
 
-type AskedGateway = Pick<GatewayProcess, 'limiter' | 'httpStats'>
+type AskedGateway = Pick<ServerProcess, 'limiter' | 'httpStats'>
 type Answering = (question: AdminQuestion) => unknown
 
 const answering = new WeakMap<Limiter, Answering>()

@@ -10,12 +10,11 @@ import { LastingStats } from '../../admin/lasting-stats.ts'
 import type { ListeningSocket, ServerHandle } from '../../http/listening-socket.ts'
 import { shareStickySecret } from '../../services/balancing/sticky-cookie.ts'
 import { addCounts, type HttpStats, httpCountersOf, mergeHttpStats } from '../../telemetry/http-stats.ts'
-import type { GatewayProcess, GatewayProcessOptions } from '../gateway-process.ts'
-import type { ServerProgram } from '../server-program.ts'
+import type { ServerProcess, ServerProcessOptions, ServerProgram } from '../server-program.ts'
 import { settingsVariable, type Told, type WorkerSettings } from './messages.ts'
 import { type KeptProcessParts, SupervisedProcess } from './supervised-process.ts'
 
-export interface SupervisorOptions extends Omit<GatewayProcessOptions, 'counting' | 'logger'> {
+export interface SupervisorOptions extends Omit<ServerProcessOptions, 'counting' | 'logger'> {
   /** What the workers do. */
   readonly program: ServerProgram
   readonly workers: number
@@ -35,7 +34,7 @@ const saidAgainMs = 5000
  * Several gateways on one port, and one process that counts for them all. Whoever dies is started again; while nobody
  * counts, each worker goes on by itself.
  */
-export class Supervisor implements GatewayProcess {
+export class Supervisor implements ServerProcess {
   readonly #options: SupervisorOptions
   readonly #folder: string
   readonly #lines = new Map<string, number>()
@@ -44,7 +43,7 @@ export class Supervisor implements GatewayProcess {
   #counting: SupervisedProcess | undefined
   #limiter: Limiter | undefined
   #address = ''
-  #also: GatewayProcess['also']
+  #also: ServerProcess['also']
   #ready = false
   #question = 0
   readonly #httpStats = new LastingStats({ merge: mergeHttpStats, countersOf: httpCountersOf, progressOf: callsOf })
@@ -77,7 +76,7 @@ export class Supervisor implements GatewayProcess {
     return this.#address
   }
 
-  get also(): GatewayProcess['also'] {
+  get also(): ServerProcess['also'] {
     return this.#also
   }
 

@@ -1,7 +1,6 @@
 import cluster from 'node:cluster'
-import type { GatewayProcess } from '../gateway-process.ts'
 import { logChanges } from '../log-changes.ts'
-import { programs } from '../server-program.ts'
+import type { ServerProcess, ServerProgram } from '../server-program.ts'
 import { surviveErrors } from '../survive.ts'
 import {
   fail,
@@ -14,7 +13,13 @@ import {
 } from './messages.ts'
 import { answerQuestion } from './questions.ts'
 
-let gateway: GatewayProcess | undefined
+/** All programs that take calls, by name. A worker loads the one that it runs. */
+const programs: Readonly<Record<ServerProgram['name'], () => Promise<ServerProgram>>> = {
+  gateway: async () => (await import('../server-program.ts')).gatewayProgram,
+  serve: async () => (await import('../serve-program.ts')).serveProgram,
+}
+
+let gateway: ServerProcess | undefined
 let ending = false
 
 /** Ends when the calls under way have; one that has not begun yet has none. */
@@ -39,7 +44,7 @@ process.on('message', (order: Order) => {
   else if (gateway) answer(gateway, order)
 })
 
-function answer(asked: GatewayProcess, { question, about, details }: Extract<Order, { what: 'ask' }>): void {
+function answer(asked: ServerProcess, { question, about, details }: Extract<Order, { what: 'ask' }>): void {
   void answerQuestion(asked, about, details).then(told => tell({ what: 'answer', question, answer: told }))
 }
 

@@ -9,8 +9,7 @@ import { socketOf } from '../http/listening-socket.ts'
 import { type DecisionServer, LiveServeSettings, openDecisionServer } from '../serve/decision-server.ts'
 import { type ListenSettings, parseServeSettings, type ServeSettings, serveSection } from '../serve/serve-settings.ts'
 import { logRefusals } from '../telemetry/refusal-log.ts'
-import type { GatewayProcess, GatewayProcessOptions } from './gateway-process.ts'
-import type { ServerProgram } from './server-program.ts'
+import type { ServerProcess, ServerProcessOptions, ServerProgram } from './server-program.ts'
 
 const usualHost = '127.0.0.1'
 const usualPorts = { http: 8082, grpc: 8083, spoe: 8084 } as const
@@ -25,9 +24,9 @@ export const serveProgram: ServerProgram = {
 }
 
 async function startServeProcess(
-  options: GatewayProcessOptions,
+  options: ServerProcessOptions,
   onLimiter: (limiter: Limiter) => void = () => {},
-): Promise<GatewayProcess> {
+): Promise<ServerProcess> {
   const { config, counting, logger = false, onWarning } = options
   const limiter = await createLimiter({
     ...{ config, counting, sections: [serveSection] },
@@ -74,7 +73,7 @@ function settingsIn(sections: Readonly<Record<string, unknown>>): ServeSettings 
 }
 
 /** Opens the ports; returns their addresses. */
-async function listen(server: DecisionServer, options: GatewayProcessOptions): Promise<Record<string, string>> {
+async function listen(server: DecisionServer, options: ServerProcessOptions): Promise<Record<string, string>> {
   const { settings, app, grpc, spoe } = server
   const { host, port, grpcPort } = options
   const http = at(settings.listen, { host, port, usual: usualPorts.http })
