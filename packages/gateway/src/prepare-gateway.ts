@@ -3,7 +3,7 @@ import type { LiveDocument } from 'diana-limiter/gateway'
 import { ServerTls, type TlsOptionsOfFiles } from './http/tls/server-tls.ts'
 import type { FilterPlugin } from './inbound/filters/filter.ts'
 import { loadFilters } from './inbound/filters/load-filters.ts'
-import { LiveSettings } from './services/live-settings.ts'
+import { LiveSettings } from './services/routes/route-table.ts'
 import type { GatewaySettings } from './settings/gateway-settings.ts'
 
 export type PrepareOptions = TlsOptionsOfFiles

@@ -118,17 +118,6 @@ export class AnswerNotTaken extends Error {
   readonly code = 'DIANA_ANSWER_NOT_TAKEN'
 }
 
-/**
- * Whether an answer is that of a service which closes a connection without a call, as HAProxy and Apache do, and which a call has
- * met on its way (RFC 9110, section 15.5.9).
- */
-export function isLateClosing(status: number, received: readonly string[]): boolean {
-  if (status !== 408) return false
-  return received.some((name, at) => {
-    return at % 2 === 0 && name === 'connection' && /\bclose\b/i.test(received[at + 1] ?? '')
-  })
-}
-
 const byCode: Readonly<Record<string, Failure>> = {
   UND_ERR_CONNECT_TIMEOUT: { ...late, mayRetry: true },
   DIANA_ANSWER_NOT_TAKEN: { ...garbled, isOfService: false },

@@ -1,5 +1,5 @@
-import { hasBody } from '../http/body.ts'
 import type { CallReply, CallRequest } from '../http/call.ts'
+import { hasBody } from '../http/message-headers.ts'
 import { calledPath } from '../http/normalize-request.ts'
 import { upgradeOf } from '../inbound/connections/upgrades.ts'
 import { sendProblem } from '../inbound/problem.ts'

@@ -1,4 +1,3 @@
-import type { OutgoingHttpHeaders } from 'node:http'
 import { overloadRetrySeconds } from 'diana-limiter/gateway'
 import type { Dispatcher } from 'undici'
 import type { CallReply, CallRequest, Trust } from '../http/call.ts'
@@ -7,12 +6,8 @@ import type { BulkQueue } from '../inbound/connections/bulk-queue.ts'
 import { paceOf, type Work } from '../inbound/connections/call-pace.ts'
 import { sendProblem } from '../inbound/problem.ts'
 import type { Affinity } from '../services/balancing/affinity.ts'
-import type { Connection } from '../services/clients.ts'
-import type { WholeAnswerHandler } from '../services/http1/short-exchange.ts'
-import { keepAliveMsOf, type WholeAnswer } from '../services/http1/whole-answer.ts'
 import type { Route } from '../services/routes/route.ts'
 import type { RouteTable } from '../services/routes/route-table.ts'
-import type { SlotUser } from '../services/slots.ts'
 import { isAccepted, type Throttle } from '../services/throttle.ts'
 import type { Upstream } from '../services/upstream.ts'
 import type { GatewaySettings } from '../settings/gateway-settings.ts'
@@ -20,21 +15,9 @@ import { type CallRecord, recordOf } from '../telemetry/call-record.ts'
 import { AnswerRelay, leavesBodyUnread, type RelayedCall, type RelayedHead } from './answers/answer-relay.ts'
 import { CompressingSink } from './answers/compressing-sink.ts'
 import type { ResponseSink } from './answers/response-sink.ts'
-import {
-  AnswerNotTaken,
-  adviceOn,
-  busy,
-  ConnectOverdue,
-  DeadlinePassed,
-  type Failure,
-  failureOf,
-  isLateClosing,
-  throttled,
-} from './failure.ts'
-import { textsOf } from './headers/headers-to-caller.ts'
-import { headersToService } from './headers/headers-to-service.ts'
-import { trailersOf } from './headers/trailers.ts'
-import { type Body, bodyOf, serviceRequest } from './service-request.ts'
+import { Attempt, type AttemptedCall, type Body, bodyOf, serviceRequest, tellHealth } from './attempt.ts'
+import { adviceOn, busy, DeadlinePassed, type Failure, failureOf, throttled } from './failure.ts'
+import { headersToService } from './headers/end-to-end-headers.ts'
 
 /** One call on its way to a service and back: tried at one address, perhaps again at another, and answered. */
 export class Forwarding implements AttemptedCall, RelayedCall, Work {
@@ -234,6 +217,17 @@ function isCutOff({ errored, destroyed, complete }: CallRequest['raw']): boolean
   return (errored ?? null) !== null || (destroyed && !complete)
 }
 
+/**
+ * True if an answer is that of a service which closes a connection without a call, as HAProxy and Apache do, and which a call has
+ * met on its way (RFC 9110, section 15.5.9).
+ */
+function isLateClosing(status: number, received: readonly string[]): boolean {
+  if (status !== 408) return false
+  return received.some((name, at) => {
+    return at % 2 === 0 && name === 'connection' && /\bclose\b/i.test(received[at + 1] ?? '')
+  })
+}
+
 /** What a forwarder works with; routes and settings change while it runs. */
 export interface ForwarderParts {
   readonly settings: GatewaySettings
@@ -243,203 +237,6 @@ export interface ForwarderParts {
   outletFor(reply: CallReply): ResponseSink
   /** Whether the gateway is closing, so that connections are not kept open. */
   isClosing(): boolean
-}
-
-/** The call that is sent, and what it is told of an attempt. */
-export interface AttemptedCall {
-  readonly request: CallRequest
-  readonly route: Route
-  readonly relay: AnswerRelay
-  /** The call as it is sent to an address. */
-  requestTo(upstream: Upstream): Dispatcher.DispatchOptions
-  /** The service may get the call from now on. */
-  onSent(): void
-  /** No connection has become free. */
-  onNoSlot(): void
-  /** What the caller is sent of an answer; undefined if the call is tried again rather than answered with it. */
-  headOf(status: number, received: readonly string[], isReused: boolean): RelayedHead | undefined
-  onFailed(error: Error, hasAnswered: boolean): void
-}
-
-const overdueMs = 5000
-
-/** One attempt to get an answer from one address: its slot, its connection, and what the connection reports. */
-export class Attempt implements WholeAnswerHandler, SlotUser {
-  readonly upstream: Upstream
-  readonly #call: AttemptedCall
-  readonly #record: CallRecord | undefined
-  readonly #isFirst: boolean
-  #client: Connection | undefined
-  #sentAt = 0
-  #abort: ((error?: Error) => void) | undefined
-  #status = 0
-  #hasAnswered = false
-  #isGone = false
-
-  constructor(call: AttemptedCall, upstream: Upstream, isFirst: boolean) {
-    this.#call = call
-    this.upstream = upstream
-    this.#isFirst = isFirst
-    this.#record = recordOf(call.request.raw)
-  }
-
-  /** Whether the connection to the service carries this call. */
-  get isUnderWay(): boolean {
-    return this.#client !== undefined
-  }
-
-  begin(): void {
-    this.upstream.slots.take(this)
-  }
-
-  onSlot(): void {
-    const now = performance.now()
-    const { clients, health } = this.upstream
-    this.#sentAt = now
-    this.#record?.sent(this.upstream, now)
-    // of connections that are kept, others may have been closed like the one that failed
-    this.#client = this.#isFirst ? clients.take(now) : clients.open()
-    health.begin(now)
-    this.#client.dispatch(this.#call.requestTo(this.upstream), this)
-  }
-
-  onNoSlot(): void {
-    this.#call.onNoSlot()
-  }
-
-  stalledMs(): number {
-    return paceOf(this.#call.request.raw)?.stalledMs ?? 0
-  }
-
-  evict(): void {
-    paceOf(this.#call.request.raw)?.cut()
-  }
-
-  check(now: number): void {
-    this.#client?.check(now)
-    if (this.#client === undefined || this.#abort !== undefined) return
-    const { connectMs } = this.#call.route.settings.timeouts
-    if (now - this.#sentAt > connectMs + overdueMs) this.onError(new ConnectOverdue('no connection was made in time'))
-  }
-
-  onConnect(abort: (error?: Error) => void): void {
-    this.#call.onSent()
-    this.#client?.expectAnswer(this)
-    if (this.#isGone) abort()
-    else this.#abort = abort
-  }
-
-  /** The caller's trailers, which stand behind its body. */
-  trailers(): OutgoingHttpHeaders {
-    return trailersOf(this.#call.request.raw)
-  }
-
-  onResponseStarted(): void {
-    this.#hasAnswered = true
-  }
-
-  onHeaders(status: number, received: Buffer[], resume: () => void, text: string): boolean {
-    const { relay } = this.#call
-    if (status < 200) {
-      relay.interim(status, received, text)
-      return true
-    }
-    this.#client!.keepAliveMs = keepAliveMsOf(received)
-    const head = this.#headOf(status, textsOf(received))
-    if (head === undefined) {
-      this.#abort?.(new AnswerNotTaken(`status ${status}`))
-      return false
-    }
-    this.#record?.firstByte(status, performance.now())
-    relay.begin(head, text, resume)
-    return true
-  }
-
-  onData(chunk: Buffer): boolean {
-    return this.#call.relay.write(chunk)
-  }
-
-  onComplete(trailers: string[] | null): void {
-    const now = performance.now()
-    this.#succeed(now)
-    this.#call.relay.end(trailers)
-    const client = this.#letGo()
-    // not at once: undici allows no new call while it tells of the end of this one
-    process.nextTick(() => this.#release(client, performance.now()))
-  }
-
-  onWholeAnswer(answer: WholeAnswer): void {
-    const { status, headers, keepAliveMs } = answer
-    const now = performance.now()
-    this.#client!.keepAliveMs = keepAliveMs
-    this.#hasAnswered = true
-    try {
-      const head = this.#headOf(status, headers)
-      if (head === undefined) throw new AnswerNotTaken(`status ${status}`)
-      this.#record?.firstByte(status, now)
-      this.#call.relay.send(head, answer)
-    } catch (error) {
-      this.onError(error as Error)
-      return
-    }
-    this.#succeed(now)
-    this.#release(this.#letGo(), now)
-  }
-
-  onError(error: Error): void {
-    if (this.#client === undefined) return
-    this.#record?.tryEnded(performance.now(), error)
-    const client = this.#letGo()
-    process.nextTick(() => {
-      this.upstream.clients.discard(client)
-      this.upstream.slots.release(this)
-      if (!this.#isGone) this.#call.onFailed(error, this.#hasAnswered)
-    })
-  }
-
-  /** Breaks off what is under way; without an error, nobody waits for it any more. */
-  abort(error?: Error): void {
-    if (this.#abort) this.#abort(error)
-    else if (this.#client !== undefined && error !== undefined) this.onError(error)
-  }
-
-  /** The answer is over, whoever gave it: what is still under way for it ends. */
-  end(error?: Error): void {
-    this.#isGone = true
-    // without a connection yet, the call is only in the queue for one
-    if (this.#client === undefined) this.upstream.slots.release(this)
-    else this.#abort?.(error)
-  }
-
-  #headOf(status: number, received: readonly string[]): RelayedHead | undefined {
-    this.#status = status
-    this.#record?.trace?.tryAnswered(status)
-    return this.#call.headOf(status, received, this.#client!.isReused)
-  }
-
-  #succeed(now: number): void {
-    this.#record?.tryEnded(now)
-    tellHealth(this.upstream, this.#call.route, this.#status, now)
-  }
-
-  #letGo(): Connection {
-    const client = this.#client!
-    if (client.answers.end()) this.#hasAnswered = true
-    this.#client = undefined
-    this.#abort = undefined
-    return client
-  }
-
-  #release(client: Connection, now: number): void {
-    this.upstream.clients.giveBack(client, now)
-    this.upstream.slots.release(this)
-  }
-}
-
-/** Takes note of what an answer says about the health of the address that gave it. */
-export function tellHealth({ health }: Upstream, { settings }: Route, status: number, now: number): void {
-  if (settings.health.failStatuses.includes(status)) health.fail(now, `status ${status}`)
-  else health.succeed(now)
 }
 
 const none: readonly Upstream[] = []

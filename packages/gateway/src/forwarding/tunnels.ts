@@ -12,8 +12,13 @@ import type { Upstream } from '../services/upstream.ts'
 import { type CallRecord, recordOf } from '../telemetry/call-record.ts'
 import { adviceOn, busy, ConnectOverdue, failureOf } from './failure.ts'
 import { type ForwarderParts, Tries } from './forwarding.ts'
-import { type AnswerHead, type Exchange, headersToCaller, reasonFor } from './headers/headers-to-caller.ts'
-import { headersToService } from './headers/headers-to-service.ts'
+import {
+  type AnswerHead,
+  type Exchange,
+  headersToCaller,
+  headersToService,
+  reasonFor,
+} from './headers/end-to-end-headers.ts'
 
 const endingMs = 1000
 

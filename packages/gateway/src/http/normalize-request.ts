@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { countedPath } from 'diana-limiter/gateway'
 import { hostName } from 'diana-limiter/schema'
 import { oneSpelling } from '../settings/one-spelling.ts'
-import { namedByConnection } from './connection-headers.ts'
+import { namedByConnection } from './message-headers.ts'
 
 /** A target that no router takes for a path. */
 const unroutable = '/%'

@@ -12,13 +12,13 @@ import {
   type HttpStats,
   mergeHttpStats,
   type RouteStats,
+  TrafficCounts,
   type UpstreamState,
   type UpstreamStats,
 } from './http-stats.ts'
+import { createRequestId, isRequestId } from './ids.ts'
 import { AccessLog, type AccessLogOptions } from './logging/access-log.ts'
-import { createRequestId, isRequestId } from './request-ids.ts'
 import { Tracing } from './tracing/tracing.ts'
-import { TrafficCounts } from './traffic-counts.ts'
 
 type RequestListener = (request: IncomingMessage, response: ServerResponse) => void
 

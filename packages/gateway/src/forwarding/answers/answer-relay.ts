@@ -2,7 +2,7 @@ import type { CallReply, CallRequest } from '../../http/call.ts'
 import { type BulkQueue, bulkBytes } from '../../inbound/connections/bulk-queue.ts'
 import type { WholeAnswer } from '../../services/http1/whole-answer.ts'
 import type { CallRecord } from '../../telemetry/call-record.ts'
-import { type Exchange, headersToCaller, reasonFor } from '../headers/headers-to-caller.ts'
+import { type Exchange, headersToCaller, reasonFor } from '../headers/end-to-end-headers.ts'
 import { sendInterim } from '../headers/interim.ts'
 import type { OutletSource, ResponseSink } from './response-sink.ts'
 

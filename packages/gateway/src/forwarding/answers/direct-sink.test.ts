@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { PlainReply } from '../../inbound/calls/plain-listener.ts'
+import { PlainReply } from '../../inbound/calls/admission.ts'
 import { DirectSink } from './direct-sink.ts'
 
 /** A piece of an answer, and whether it comes in a later turn of the event loop than what is before it. */

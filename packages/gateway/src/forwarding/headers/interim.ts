@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http'
-import { isOfTheConnection, namedByConnection } from '../../http/connection-headers.ts'
 import { isSingleHeader } from '../../http/http2/single-headers.ts'
+import { isOfTheConnection, namedByConnection } from '../../http/message-headers.ts'
 import { isHttp2 } from '../../inbound/http2/http2-request.ts'
 import type { Http2Response } from '../../inbound/http2/http2-response.ts'
-import { reasonFor } from './headers-to-caller.ts'
+import { reasonFor } from './end-to-end-headers.ts'
 
 type Field = readonly [name: string, value: string]
 

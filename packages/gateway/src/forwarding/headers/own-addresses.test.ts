@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { Route } from '../../services/routes/route.ts'
 import { Upstreams } from '../../services/upstreams.ts'
 import { routeSchema } from '../../settings/routes/route-settings.ts'
-import { asCallerSees, type Exchange } from './headers-to-caller.ts'
+import { asCallerSees, type Exchange } from './end-to-end-headers.ts'
 
 const rest = {
   bodyBytes: 1,

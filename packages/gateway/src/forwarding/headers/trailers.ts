@@ -1,7 +1,12 @@
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import { validateHeaderName, validateHeaderValue } from 'node:http'
-import { isOfTheConnection } from '../../http/connection-headers.ts'
+import {
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+  type ServerResponse,
+  validateHeaderName,
+  validateHeaderValue,
+} from 'node:http'
 import { isSingleHeader } from '../../http/http2/single-headers.ts'
+import { isOfTheConnection } from '../../http/message-headers.ts'
 
 /** What decides how a message is framed, routed, authorized, cached or read is no trailer (RFC 9110, section 6.5.1). */
 const forbidden: ReadonlySet<string> = new Set(

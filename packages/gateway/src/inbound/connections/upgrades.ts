@@ -1,6 +1,6 @@
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { hasBody } from '../../http/body.ts'
+import { hasBody } from '../../http/message-headers.ts'
 import { EarlyBytes } from './early-bytes.ts'
 import type { Turns } from './turns.ts'
 

@@ -7,9 +7,9 @@ import {
 } from 'node:http'
 import { constants, Http2ServerResponse, type ServerHttp2Stream } from 'node:http2'
 import type { Stream } from 'node:stream'
-import { isOfTheConnection } from '../../http/connection-headers.ts'
 import { grpcTypeOf } from '../../http/grpc/grpc-call.ts'
 import { isSingleHeader } from '../../http/http2/single-headers.ts'
+import { isOfTheConnection } from '../../http/message-headers.ts'
 import { isOver, resetStream } from './stream-resets.ts'
 
 type Headers = OutgoingHttpHeaders | OutgoingHttpHeader[] | readonly string[]

@@ -1,7 +1,7 @@
 import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { AnswerHeads } from './answer-heads.ts'
+import { AnswerHeads } from './service-client.ts'
 
 function readAll(text: string, cuts: readonly number[] = []): string {
   const heads = new AnswerHeads()

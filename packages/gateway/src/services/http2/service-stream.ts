@@ -7,8 +7,8 @@ import {
 } from 'node:http2'
 import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
-import { isOfTheConnection } from '../../http/connection-headers.ts'
 import { isSingleHeader } from '../../http/http2/single-headers.ts'
+import { isOfTheConnection } from '../../http/message-headers.ts'
 import { http2Failure, ServiceGarbled, ServiceLate } from './http2-failure.ts'
 
 /** A call as undici's clients take it; trailers are asked for when the body has been sent. */

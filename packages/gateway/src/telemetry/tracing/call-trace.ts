@@ -1,5 +1,5 @@
 import type { Upstream } from '../../services/upstream.ts'
-import { formatTraceparent, randomHex } from './trace-context.ts'
+import { formatTraceparent, randomHex } from '../ids.ts'
 
 /** One try to get an answer from a service. */
 export interface TrySpan {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { RetryBudget } from './retry-budget.ts'
+import { RetryBudget } from './route.ts'
 
 test('a route without calls may try again a few times, and no more', () => {
   const budget = new RetryBudget({ percent: 20, perSecond: 3 })

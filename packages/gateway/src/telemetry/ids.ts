@@ -45,3 +45,16 @@ export function randomHex(bytes: number): string {
   used += bytes
   return pool.toString('hex', used - bytes, used)
 }
+
+/** What identifies a request may be as long as this, and of these characters only. */
+const acceptable = /^[\w.:=+/@-]{1,128}$/
+
+/** An id that no other request has: 16 random bytes, as nginx makes them. A counter would show how many calls there are. */
+export function createRequestId(): string {
+  return randomHex(16)
+}
+
+/** Whether an id that a trusted proxy has given can be used. */
+export function isRequestId(value: string | string[] | undefined): value is string {
+  return typeof value === 'string' && acceptable.test(value)
+}

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { RecentTexts } from './recent-texts.ts'
+import { RecentTexts } from './whole-answer.ts'
 
 const bytes = fc.uint8Array({ maxLength: 60 })
 // few letters, so that many texts share a place
