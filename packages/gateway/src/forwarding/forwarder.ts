@@ -1,7 +1,7 @@
 import type { CallReply, CallRequest } from '../http/call.ts'
 import { hasBody } from '../http/message-headers.ts'
 import { calledPath } from '../http/normalize-request.ts'
-import { upgradeOf } from '../inbound/connections/upgrades.ts'
+import { upgradeOf } from '../inbound/connections/turns.ts'
 import { sendProblem } from '../inbound/problem.ts'
 import type { Route } from '../services/routes/route.ts'
 import { recordOf } from '../telemetry/call-record.ts'

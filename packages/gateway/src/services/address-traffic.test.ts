@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { AddressTraffic } from './address-traffic.ts'
+import { AddressTraffic } from './address-state.ts'
 
 const ended = (status: number, endedAt: number, answerMs?: number) =>
   ({ status, endedAt, answerMs, end: 'complete' }) as const

@@ -1,5 +1,4 @@
-import type { AddressTrafficStats } from './address-traffic.ts'
-import type { HealthState } from './health/health.ts'
+import type { AddressTrafficStats, HealthState } from './address-state.ts'
 
 /** How one address of a route is doing; one that the route has no more is draining until its last call has ended. */
 export interface AddressReport extends Omit<HealthState, 'state'> {

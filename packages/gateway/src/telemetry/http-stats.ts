@@ -1,4 +1,4 @@
-import type { HealthState } from '../services/health/health.ts'
+import type { HealthState } from '../services/address-state.ts'
 import type { CallRecord } from './call-record.ts'
 
 /** Calls of one route that went to one address; both are empty for calls that got that far not. */

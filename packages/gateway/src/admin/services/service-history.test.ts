@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { LatencyCounts } from '../../services/address-traffic.ts'
+import { LatencyCounts } from '../../services/address-state.ts'
 import type { TrafficSample } from '../../services/reports.ts'
 import { ProcessHistory } from './process-history.ts'
 import type { ProcessReport } from './process-report.ts'

@@ -1,4 +1,4 @@
-import { latencyBoundsMs } from '../../services/address-traffic.ts'
+import { latencyBoundsMs } from '../../services/address-state.ts'
 import type { TrafficSample } from '../../services/reports.ts'
 import type { ProcessReport } from './process-report.ts'
 import { type Quantiles, quantilesOf } from './quantile.ts'

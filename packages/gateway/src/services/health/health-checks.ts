@@ -1,7 +1,7 @@
 import { attempt, textOf } from 'diana-limiter/gateway'
 import type { CheckSettings } from '../../settings/upstreams/health-settings.ts'
+import type { Health } from '../address-state.ts'
 import type { Clients, Connection } from '../clients.ts'
-import type { Health } from './health.ts'
 
 const firstPauseMs = 500
 

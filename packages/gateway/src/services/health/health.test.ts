@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { Health } from './health.ts'
+import { Health } from '../address-state.ts'
 
 const options = { failures: 2, restMs: 100 }
 
