@@ -10,6 +10,8 @@ interface Layers {
   readonly bottom: readonly string[]
   /** What else a folder, or a file of the top level, may import; one without a list may import all. */
   readonly mayImport: Readonly<Record<string, readonly string[]>>
+  /** True if every folder has a list, and no two folders import each other, directly or through others. */
+  readonly acyclic?: boolean
 }
 
 const packages: Readonly<Record<string, Layers>> = {
@@ -67,48 +69,21 @@ const packages: Readonly<Record<string, Layers>> = {
     },
   },
   gateway: {
-    bottom: ['version'],
+    bottom: ['settings', 'version'],
+    acyclic: true,
     mayImport: {
-      settings: ['filters', 'proxy', 'routes', 'upstreams'],
-      grpc: ['problem'],
-      compression: ['calls', 'proxy', 'settings'],
-      calls: ['cors', 'grpc', 'problem', 'proxy', 'settings', 'telemetry'],
-      connections: ['grpc', 'http2', 'problem', 'proxy', 'settings', 'telemetry'],
-      filters: ['connections', 'problem', 'proxy', 'routes', 'settings'],
-      http2: ['connections', 'grpc', 'problem', 'proxy', 'settings'],
-      proxy: [
-        'calls',
-        'compression',
-        'connections',
-        'grpc',
-        'http2',
-        'problem',
-        'routes',
-        'settings',
-        'telemetry',
-        'upstreams',
-      ],
-      routes: ['calls', 'compression', 'proxy', 'settings', 'upstreams'],
-      telemetry: ['calls', 'filters', 'routes', 'settings', 'upstreams'],
-      upstreams: ['http2', 'proxy', 'settings', 'tls'],
-      admin: ['connections', 'lifecycle', 'problem', 'replay', 'settings', 'telemetry', 'upstreams'],
-      replay: ['proxy'],
-      tls: ['gateway', 'settings'],
-      lifecycle: ['admin', 'gateway', 'settings', 'telemetry'],
-      serve: [
-        'admin',
-        'calls',
-        'grpc',
-        'http2',
-        'lifecycle',
-        'problem',
-        'proxy',
-        'server',
-        'settings',
-        'telemetry',
-        'tls',
-      ],
-      import: ['serve'],
+      http: [],
+      replay: ['http'],
+      services: ['http'],
+      telemetry: ['http', 'services'],
+      inbound: ['http', 'telemetry'],
+      forwarding: ['http', 'inbound', 'services', 'telemetry'],
+      serve: ['http', 'inbound', 'telemetry'],
+      admin: ['http', 'inbound', 'replay', 'services', 'telemetry'],
+      'prepare-gateway': ['http', 'inbound', 'services'],
+      gateway: ['forwarding', 'http', 'inbound', 'prepare-gateway', 'services', 'telemetry'],
+      process: ['admin', 'gateway', 'http', 'serve', 'services', 'telemetry'],
+      cli: ['admin', 'prepare-gateway', 'process', 'replay', 'serve'],
     },
   },
   dashboard: {
@@ -170,11 +145,14 @@ function importGraph(source: string): Map<string, string[]> {
 }
 
 /** The first cycle of imports as a path, or an empty string. */
-function findCycle(graph: ReadonlyMap<string, readonly string[]>): string {
+function findCycle(
+  graph: ReadonlyMap<string, readonly string[]>,
+  nameOf: (node: string) => string = file => relative(root, file),
+): string {
   const done = new Set<string>()
   const visit = (file: string, path: readonly string[]): string => {
     const start = path.indexOf(file)
-    if (start >= 0) return [...path.slice(start), file].map(one => relative(root, one)).join(' → ')
+    if (start >= 0) return [...path.slice(start), file].map(nameOf).join(' → ')
     if (done.has(file)) return ''
     for (const target of graph.get(file) ?? []) {
       const cycle = visit(target, [...path, file])
@@ -190,37 +168,50 @@ function findCycle(graph: ReadonlyMap<string, readonly string[]>): string {
   return ''
 }
 
-describe.each(Object.entries(packages))('the imports of the %s package', (name, { bottom, mayImport }) => {
-  const source = join(root, 'packages', name, 'src')
-  const graph = importGraph(source)
-  const layer = (file: string): string => layerOf(source, file, Object.keys(mayImport))
-  const arrows = [...graph].flatMap(([file, targets]) =>
-    targets.map(target => ({ file, from: layer(file), to: layer(target) })),
-  )
-  const notAllowed = (layer: string, allowed: readonly string[]): string[] =>
-    arrows
-      .filter(({ from, to }) => from === layer && to !== layer && !allowed.includes(to))
-      .map(({ file, to }) => `${relative(root, file)} → ${to}`)
+describe.each(Object.entries(packages))(
+  'the imports of the %s package',
+  (name, { bottom, mayImport, acyclic = false }) => {
+    const source = join(root, 'packages', name, 'src')
+    const graph = importGraph(source)
+    const layer = (file: string): string => layerOf(source, file, Object.keys(mayImport))
+    const arrows = [...graph].flatMap(([file, targets]) =>
+      targets.map(target => ({ file, from: layer(file), to: layer(target) })),
+    )
+    const notAllowed = (layer: string, allowed: readonly string[]): string[] =>
+      arrows
+        .filter(({ from, to }) => from === layer && to !== layer && !allowed.includes(to))
+        .map(({ file, to }) => `${relative(root, file)} → ${to}`)
 
-  it(`the imports of the ${name} package are found at all`, () => {
-    expect(arrows.length).toBeGreaterThan(50)
-  })
+    it(`the imports of the ${name} package are found at all`, () => {
+      expect(arrows.length).toBeGreaterThan(50)
+    })
 
-  it.each(Object.entries(mayImport))(
-    `in the ${name} package, %s imports only the layers below it`,
-    (layer, allowed) => {
-      expect(notAllowed(layer, [...bottom, ...allowed])).toEqual([])
-    },
-  )
+    it.each(Object.entries(mayImport))(
+      `in the ${name} package, %s imports only the layers below it`,
+      (layer, allowed) => {
+        expect(notAllowed(layer, [...bottom, ...allowed])).toEqual([])
+      },
+    )
 
-  it.each(bottom)(`in the ${name} package, %s imports only the bottom layer`, layer => {
-    expect(notAllowed(layer, bottom)).toEqual([])
-  })
+    it.each(bottom)(`in the ${name} package, %s imports only the bottom layer`, layer => {
+      expect(notAllowed(layer, bottom)).toEqual([])
+    })
 
-  it(`no import cycle exists in the ${name} package`, () => {
-    expect(findCycle(graph)).toBe('')
-  })
-})
+    it(`no import cycle exists in the ${name} package`, () => {
+      expect(findCycle(graph)).toBe('')
+    })
+
+    it.runIf(acyclic)(`no folders of the ${name} package import each other, directly or through others`, () => {
+      const layers = new Map<string, string[]>()
+      for (const { from, to } of arrows) {
+        const known = layers.get(from) ?? []
+        if (from !== to && !known.includes(to)) layers.set(from, [...known, to])
+      }
+      expect([...layers.keys()].filter(layer => !bottom.includes(layer) && !(layer in mayImport))).toEqual([])
+      expect(findCycle(layers, layer => layer)).toBe('')
+    })
+  },
+)
 
 /** The packages and the files that importing a file loads at once: not those that a function imports later. */
 function loadedBy(file: string, found: Set<string> = new Set()): Set<string> {
@@ -240,21 +231,21 @@ describe('what a process loads when it starts', () => {
 
   it('the diana program loads no package and no command before it knows which command is called', () => {
     expect(loaded('cli/main.ts').sort()).toEqual([
-      'cli/command.ts',
       'cli/commands.ts',
       'cli/main.ts',
       'cli/run.ts',
+      'process/terminal.ts',
       'version.ts',
     ])
   })
 
   it.each([
     ['cli/start.ts', 'admin/server/create-admin.ts'],
-    ['cli/start.ts', 'demo/demo.ts'],
+    ['cli/start.ts', 'cli/demo/demo.ts'],
     ['cli/start.ts', 'gateway.ts'],
     ['cli/start.ts', 'serve/decision-server.ts'],
     ['cli/check.ts', 'admin/server/create-admin.ts'],
-    ['workers/worker-main.ts', 'serve/decision-server.ts'],
+    ['process/workers/worker-main.ts', 'serve/decision-server.ts'],
     ['admin/server/create-admin.ts', 'replay/replay.ts'],
   ])('%s does not load %s before it is needed', (file, later) => {
     expect(loaded(later)).toContain(later)
@@ -262,7 +253,7 @@ describe('what a process loads when it starts', () => {
   })
 
   it.each([
-    ['workers/counting-main.ts', 'diana-limiter/gateway'],
+    ['process/workers/counting-main.ts', 'diana-limiter/gateway'],
     ['admin/server/create-admin.ts', 'prom-client'],
     ['cli/check.ts', 'fastify'],
   ])('%s does not load the package %s before it is needed', (file, later) => {

@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { attempt, faultCounts, repeat, visitAll } from 'diana-limiter/gateway'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { BulkQueue } from '../packages/gateway/src/connections/bulk-queue.ts'
-import { Transfers } from '../packages/gateway/src/connections/transfers.ts'
-import { SessionProbes } from '../packages/gateway/src/http2/session-probes.ts'
+import { SessionProbes } from '../packages/gateway/src/http/http2/session-probes.ts'
+import { BulkQueue } from '../packages/gateway/src/inbound/connections/bulk-queue.ts'
+import { Transfers } from '../packages/gateway/src/inbound/connections/call-pace.ts'
 import { healthService } from '../packages/gateway/src/serve/grpc/health-service.ts'
-import { Clients } from '../packages/gateway/src/upstreams/clients.ts'
-import { Slots } from '../packages/gateway/src/upstreams/slots.ts'
+import { Clients } from '../packages/gateway/src/services/clients.ts'
+import { Slots } from '../packages/gateway/src/services/slots.ts'
 import { fixedWindow } from '../packages/limiter/src/algorithms/fixed-window.ts'
 import { Deadline } from '../packages/limiter/src/stores/failover/deadline.ts'
 import { localCharge, MemoryStore } from '../packages/limiter/src/stores/memory/memory-store.ts'
@@ -234,40 +234,39 @@ const timers: Readonly<Record<string, number>> = {
   'gateway/admin/live.ts': 1,
   'gateway/admin/stream.ts': 1,
   'gateway/cli/top.ts': 2,
-  'gateway/connections/bulk-queue.ts': 1,
-  'gateway/connections/caller-connections.ts': 1,
-  'gateway/connections/lingering-close.ts': 2,
-  'gateway/connections/proxy-headers.ts': 1,
+  'gateway/forwarding/answers/reply-sink.ts': 1,
+  'gateway/forwarding/forwarding.ts': 1,
+  'gateway/forwarding/tunnels.ts': 3,
   'gateway/gateway.ts': 1,
-  'gateway/http2/caller-sessions.ts': 2,
-  'gateway/http2/http2-response.ts': 3,
-  'gateway/http2/session-probes.ts': 2,
-  'gateway/http2/stream-resets.ts': 1,
-  'gateway/lifecycle/closing.ts': 1,
-  'gateway/lifecycle/gateway-process.ts': 1,
-  'gateway/lifecycle/successor.ts': 1,
-  'gateway/proxy/answers/reply-sink.ts': 1,
-  'gateway/proxy/forwarding.ts': 1,
-  'gateway/proxy/tunnels.ts': 3,
+  'gateway/http/http2/session-probes.ts': 2,
+  'gateway/inbound/connections/bulk-queue.ts': 1,
+  'gateway/inbound/connections/caller-connections.ts': 1,
+  'gateway/inbound/connections/lingering-close.ts': 2,
+  'gateway/inbound/connections/proxy-headers.ts': 1,
+  'gateway/inbound/http2/caller-sessions.ts': 2,
+  'gateway/inbound/http2/http2-response.ts': 3,
+  'gateway/inbound/http2/stream-resets.ts': 1,
+  'gateway/inbound/server.ts': 2,
+  'gateway/process/serve-program.ts': 1,
+  'gateway/process/server-program.ts': 1,
+  'gateway/process/successor.ts': 1,
+  'gateway/process/workers/supervised-process.ts': 2,
+  'gateway/process/workers/supervisor.ts': 2,
   'gateway/serve/grpc/grpc-call.ts': 2,
   'gateway/serve/grpc/grpc-server.ts': 1,
   'gateway/serve/http/reservations.ts': 1,
-  'gateway/serve/serve-process.ts': 1,
   'gateway/serve/spoe/spoe-server.ts': 2,
-  'gateway/server.ts': 1,
+  'gateway/services/health/health-checks.ts': 2,
+  'gateway/services/http1/service-client.ts': 1,
+  'gateway/services/http1/short-exchange.ts': 1,
+  'gateway/services/http2/service-stream.ts': 2,
+  'gateway/services/names.ts': 1,
+  'gateway/services/slots.ts': 2,
+  'gateway/services/upstream.ts': 1,
   'gateway/telemetry/logging/line-sinks.ts': 1,
   'gateway/telemetry/logging/line-writer.ts': 2,
   'gateway/telemetry/register-http-metrics.ts': 1,
   'gateway/telemetry/tracing/span-exporter.ts': 2,
-  'gateway/upstreams/health/health-checks.ts': 2,
-  'gateway/upstreams/http1/failed-writes.ts': 1,
-  'gateway/upstreams/http1/short-exchange.ts': 1,
-  'gateway/upstreams/http2/service-stream.ts': 2,
-  'gateway/upstreams/names.ts': 1,
-  'gateway/upstreams/slots.ts': 2,
-  'gateway/upstreams/upstream.ts': 1,
-  'gateway/workers/supervised-process.ts': 2,
-  'gateway/workers/supervisor.ts': 2,
   'limiter/admin/documents.ts': 1,
   'limiter/create/start-limiter.ts': 1,
   'limiter/engine/engine.ts': 4,

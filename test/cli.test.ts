@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { demoRules } from '../packages/gateway/src/cli/demo/demo.ts'
 import { run } from '../packages/gateway/src/cli/run.ts'
-import { demoRules } from '../packages/gateway/src/demo/demo.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const bad = join(root, 'test/rules/bad')

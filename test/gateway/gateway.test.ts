@@ -5,7 +5,7 @@ import { type AddressInfo, connect } from 'node:net'
 import { createLimiter, type Limiter, type LimiterOptions } from 'diana-limiter'
 import type { FastifyInstance, FastifyPluginCallback } from 'fastify'
 import { afterEach, describe, expect, test } from 'vitest'
-import { createDemoService, demoRules } from '../../packages/gateway/src/demo/demo.ts'
+import { createDemoService, demoRules } from '../../packages/gateway/src/cli/demo/demo.ts'
 import { createGateway, type GatewayOptions } from '../../packages/gateway/src/gateway.ts'
 
 const closing: (() => Promise<unknown>)[] = []

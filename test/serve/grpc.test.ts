@@ -5,13 +5,13 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
-import type { GatewayProcess } from '../../packages/gateway/src/lifecycle/gateway-process.ts'
-import { serveProgram } from '../../packages/gateway/src/serve/serve-process.ts'
+import { serveProgram } from '../../packages/gateway/src/process/serve-program.ts'
+import type { ServerProcess } from '../../packages/gateway/src/process/server-program.ts'
 import { GatewayRig } from '../helpers/gateway-rig.ts'
 import { type EnvoyClient, envoyClient } from './envoy-client.ts'
 
 const rig = new GatewayRig()
-let server: GatewayProcess
+let server: ServerProcess
 let envoy: EnvoyClient
 
 const perUser = { match: { attribute: { user: '*' } }, by: ['attribute:domain', 'attribute:user'] }

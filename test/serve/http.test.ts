@@ -9,9 +9,9 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
-import type { GatewayProcess } from '../../packages/gateway/src/lifecycle/gateway-process.ts'
-import { serveProgram } from '../../packages/gateway/src/serve/serve-process.ts'
-import { Authority } from '../../packages/gateway/src/tls/servers/authority.ts'
+import { Authority } from '../../packages/gateway/src/http/tls/servers/authority.ts'
+import { serveProgram } from '../../packages/gateway/src/process/serve-program.ts'
+import type { ServerProcess } from '../../packages/gateway/src/process/server-program.ts'
 import { GatewayRig } from '../helpers/gateway-rig.ts'
 import { envoyClient } from './envoy-client.ts'
 
@@ -20,9 +20,9 @@ const rules = [
   { id: 'orders', match: { path: '/orders/**' }, by: ['ip', 'resource'], limit: '2/h' },
   { id: 'plan', match: { attribute: { plan: '*' } }, by: 'attribute:plan', limit: '3/h' },
 ]
-let server: GatewayProcess
+let server: ServerProcess
 
-async function start(document: object): Promise<GatewayProcess> {
+async function start(document: object): Promise<ServerProcess> {
   const config = join(rig.folder(), 'diana.yaml')
   writeFileSync(config, stringify({ answer: { status: 429 }, rules, ...document }))
   const started = await serveProgram.start({ config, port: 0, grpcPort: 0 })

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { randomRuns } from '@test/random-runs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
-import type { GatewayProcess } from '../../packages/gateway/src/lifecycle/gateway-process.ts'
-import { serveProgram } from '../../packages/gateway/src/serve/serve-process.ts'
+import { serveProgram } from '../../packages/gateway/src/process/serve-program.ts'
+import type { ServerProcess } from '../../packages/gateway/src/process/server-program.ts'
 import { SpoeReader, SpoeWriter } from '../../packages/gateway/src/serve/spoe/spoe-bytes.ts'
 import { createRandom } from '../fuzz/random.mjs'
 import { GatewayRig } from '../helpers/gateway-rig.ts'
@@ -17,7 +17,7 @@ const seed = process.env.ODD_SEED ?? 1
 const count = Number(process.env.ODD_REQUESTS ?? randomRuns(200))
 
 const rig = new GatewayRig()
-let server: GatewayProcess
+let server: ServerProcess
 
 beforeAll(async () => {
   const config = join(rig.folder(), 'diana.yaml')

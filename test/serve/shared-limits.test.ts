@@ -2,14 +2,14 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
-import type { GatewayProcess } from '../../packages/gateway/src/lifecycle/gateway-process.ts'
-import { serveProgram } from '../../packages/gateway/src/serve/serve-process.ts'
+import { serveProgram } from '../../packages/gateway/src/process/serve-program.ts'
+import type { ServerProcess } from '../../packages/gateway/src/process/server-program.ts'
 import { startRedis } from '../../packages/limiter/src/sources/servers/redis-server.ts'
 import { GatewayRig } from '../helpers/gateway-rig.ts'
 import { type EnvoyClient, envoyClient } from './envoy-client.ts'
 
 const rig = new GatewayRig()
-const servers: GatewayProcess[] = []
+const servers: ServerProcess[] = []
 let envoy: EnvoyClient
 let gateway: string
 let document: object

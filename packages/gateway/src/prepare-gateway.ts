@@ -1,10 +1,10 @@
 import { DianaError } from 'diana-limiter'
 import type { LiveDocument } from 'diana-limiter/gateway'
-import type { FilterPlugin } from './filters/filter.ts'
-import { loadFilters } from './filters/load-filters.ts'
-import { LiveSettings } from './live-settings.ts'
+import { ServerTls, type TlsOptionsOfFiles } from './http/tls/server-tls.ts'
+import type { FilterPlugin } from './inbound/filters/filter.ts'
+import { loadFilters } from './inbound/filters/load-filters.ts'
+import { LiveSettings } from './services/routes/route-table.ts'
 import type { GatewaySettings } from './settings/gateway-settings.ts'
-import { ServerTls, type TlsOptionsOfFiles } from './tls/server-tls.ts'
 
 export type PrepareOptions = TlsOptionsOfFiles
 

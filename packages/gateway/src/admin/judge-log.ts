@@ -1,10 +1,10 @@
 import type { RuleDocument } from 'diana-limiter'
+import { Refusal } from '../http/refusal.ts'
 import { FormatError } from '../replay/formats/choose.ts'
 import { LogError, type LogSource } from '../replay/reading/log-chunks.ts'
 import { replay } from '../replay/replay.ts'
 import { rulePlots } from '../replay/report/page/html-page.ts'
 import { reportOf } from '../replay/report/report.ts'
-import { Refusal } from './refusal.ts'
 
 const maxCallers = 20_000
 

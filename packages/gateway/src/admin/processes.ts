@@ -9,8 +9,8 @@ import {
   type RefusedCall,
   type Stats,
 } from 'diana-limiter/admin'
+import { mergeReports, type RouteReport } from '../services/reports.ts'
 import { readUpstreams } from '../telemetry/server-reports.ts'
-import { mergeReports, type RouteReport } from '../upstreams/reports.ts'
 import type { ProcessState } from './merge-states.ts'
 import { type ProcessReport, ProcessReporter } from './services/process-report.ts'
 

@@ -1,8 +1,8 @@
 import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { Refusal } from '../http/refusal.ts'
 import { readRequest } from './read-request.ts'
-import { Refusal } from './refusal.ts'
 
 describe('a request in the syntax of curl', () => {
   it.each([

@@ -1,4 +1,4 @@
-import { Refusal } from './refusal.ts'
+import { Refusal } from '../http/refusal.ts'
 import { shellWords } from './shell-words.ts'
 
 /** A request as somebody wrote it down. */

@@ -1,6 +1,6 @@
 import type { Limiter } from 'diana-limiter'
 import { adminOf, type Estimate, mergeCallers, mergeEstimates, mergeStats, type Stats } from 'diana-limiter/admin'
-import { mergeReports, type RouteReport } from '../upstreams/reports.ts'
+import { mergeReports, type RouteReport } from '../services/reports.ts'
 import { LastingStats } from './lasting-stats.ts'
 import type { ProcessState } from './merge-states.ts'
 import type { Processes } from './processes.ts'

@@ -5,10 +5,10 @@ import { assertRules, type Extensions, importPlugins, mergeExtensions, pluginsNa
 import { formatMistake, parseText } from 'diana-limiter/schema'
 import { assertSafe } from '../admin/server/assert-safe.ts'
 import { assertProxyProtocol, assertStartable, type PrepareOptions } from '../prepare-gateway.ts'
+import { CliError, type Terminal } from '../process/terminal.ts'
 import { serveSection } from '../serve/serve-settings.ts'
 import { type GatewaySettings, gatewaySection } from '../settings/gateway-settings.ts'
-
-import { CliError, type Command, type Terminal } from './command.ts'
+import type { Command } from './command.ts'
 
 type Checked = { readonly file: string } & (
   | { readonly ok: true; readonly rules: number; readonly warnings?: readonly string[] }

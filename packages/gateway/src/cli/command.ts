@@ -1,20 +1,5 @@
 import type { ParseArgsConfig } from 'node:util'
-
-/** 0 fine, 1 the answer is no, 2 the command was used wrongly. */
-export type ExitCode = 0 | 1 | 2
-
-/** Where a command reads and writes. */
-export interface Terminal {
-  readonly input: AsyncIterable<string | Uint8Array>
-  /** Whether results are shown on a screen, which can be cleared; in a pipe or a file they are plain lines. */
-  readonly isScreen?: boolean | undefined
-  /** The size of the screen, asked each time; undefined if it is not known. */
-  readonly size?: (() => { readonly columns: number; readonly rows: number } | undefined) | undefined
-  /** Results, a line at a time. */
-  print(line: string): void
-  /** What went wrong, a line at a time. */
-  printError(line: string): void
-}
+import type { ExitCode, Terminal } from '../process/terminal.ts'
 
 /** What was written behind a command's name. */
 export interface Arguments {
@@ -30,14 +15,4 @@ export interface Command {
   readonly details: readonly string[]
   readonly options: NonNullable<ParseArgsConfig['options']>
   run(args: Arguments, terminal: Terminal): Promise<ExitCode>
-}
-
-/** Ends a command with one sentence for a person. */
-export class CliError extends Error {
-  readonly exitCode: ExitCode
-
-  constructor(exitCode: ExitCode, message: string) {
-    super(message)
-    this.exitCode = exitCode
-  }
 }

@@ -6,8 +6,9 @@ import { type Call, callerAddress, createLimiter, DianaError, type Limiter, norm
 import { adminOf } from 'diana-limiter/admin'
 import { mergeExtensions } from 'diana-limiter/gateway'
 import { suggest } from 'diana-limiter/schema'
+import { CliError, type Terminal } from '../process/terminal.ts'
 import { loadPlugins, readText } from './check.ts'
-import { type Arguments, CliError, type Command, type Terminal } from './command.ts'
+import type { Arguments, Command } from './command.ts'
 import { type Explained, explainForMachines, explainForPeople } from './explanation.ts'
 
 /** `diana explain`: what would become of this call? */

@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { parse, stringify } from 'yaml'
-import { importEnvoyRatelimit } from '../import/envoy-ratelimit.ts'
-import { CliError, type Command } from './command.ts'
+import { CliError } from '../process/terminal.ts'
+import { importEnvoyRatelimit } from '../serve/rate-limit/import-envoy.ts'
+import type { Command } from './command.ts'
 
 const kinds = ['envoy-ratelimit']
 const largestFile = 4 * 1024 * 1024

@@ -4,6 +4,7 @@ import { setFlagsFromString } from 'node:v8'
 import { DianaError, type RuleDocument } from 'diana-limiter'
 import { type Extensions, importPlugins, mergeExtensions, pluginsNamedIn } from 'diana-limiter/gateway'
 import { formatMistake, parseText } from 'diana-limiter/schema'
+import { CliError, type ExitCode, type Terminal } from '../process/terminal.ts'
 import { FormatError } from '../replay/formats/choose.ts'
 import { FieldMapError } from '../replay/formats/field-map.ts'
 import { LogError, type LogSource, openLog } from '../replay/reading/log-chunks.ts'
@@ -18,7 +19,7 @@ import { rulesForDimensions } from '../replay/suggest/dimension-rules.ts'
 import { type Suggestion, suggestedFile, suggestionLines, suggestLimits } from '../replay/suggest/suggest.ts'
 import { gatewaySection } from '../settings/gateway-settings.ts'
 import { loadPlugins, readText } from './check.ts'
-import { type Arguments, CliError, type Command, type ExitCode, type Terminal } from './command.ts'
+import type { Arguments, Command } from './command.ts'
 
 /** `diana replay`: what would these rules have done to the calls of a log? */
 export const replayCommand: Command = {

@@ -1,7 +1,8 @@
 import { parseArgs } from 'node:util'
 import type { DianaError } from 'diana-limiter'
+import { CliError, type ExitCode, type Terminal } from '../process/terminal.ts'
 import { version } from '../version.ts'
-import { type Arguments, CliError, type Command, type ExitCode, type Terminal } from './command.ts'
+import type { Arguments, Command } from './command.ts'
 import { type CommandEntry, commands } from './commands.ts'
 
 /** Runs `diana` with what was written behind its name, and returns the exit code. */

@@ -1,6 +1,7 @@
-import { serveProgram } from '../serve/serve-process.ts'
-import { type Arguments, CliError, type Command } from './command.ts'
-import { readAdminPort, readPort, readWorkers, runServer, type ServerRun } from './run-server.ts'
+import { readAdminPort, readPort, readWorkers, runServer, type ServerRun } from '../process/run-server.ts'
+import { serveProgram } from '../process/serve-program.ts'
+import { CliError } from '../process/terminal.ts'
+import type { Arguments, Command } from './command.ts'
 
 /** `diana serve`: the decision server. */
 export const serve: Command = {

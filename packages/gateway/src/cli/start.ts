@@ -1,10 +1,11 @@
 import type { RunningAdmin } from '../admin/server/start-admin.ts'
-import { startDemoTraffic } from '../demo/demo-traffic.ts'
-import { gatewayProgram } from '../lifecycle/gateway-program.ts'
+import { readAdminPort, readPort, readWorkers, runServer } from '../process/run-server.ts'
+import { gatewayProgram } from '../process/server-program.ts'
+import { CliError, type Terminal } from '../process/terminal.ts'
 import { settingsOf } from '../settings/settings-of.ts'
 import { upstreamFault } from '../settings/upstreams/address-settings.ts'
-import { type Arguments, CliError, type Command, type Terminal } from './command.ts'
-import { readAdminPort, readPort, readWorkers, runServer } from './run-server.ts'
+import type { Arguments, Command } from './command.ts'
+import { startDemoTraffic } from './demo/demo-traffic.ts'
 
 interface Settings {
   /** A rule file, and the service for calls that no route in it takes; the demo's where there is no file. */
@@ -44,7 +45,7 @@ export const start: Command = {
   async run(args, terminal) {
     const settings = readSettings(args)
     const isDemo = settings.guarded === undefined
-    const demo = isDemo ? await import('../demo/demo.ts') : undefined
+    const demo = isDemo ? await import('./demo/demo.ts') : undefined
     const service = demo?.createDemoService()
     const rules = await demo?.copyDemoRules()
     try {

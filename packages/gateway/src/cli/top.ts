@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { CliError, type Command, type Terminal } from './command.ts'
+import { CliError, type Terminal } from '../process/terminal.ts'
+import type { Command } from './command.ts'
 import { drawTop, type LiveStats, type TopStatus } from './top-screen.ts'
 
 const patienceMs = 5000

@@ -1,5 +1,5 @@
 import type { Limiter } from 'diana-limiter'
-import type { ServerTls } from '../tls/server-tls.ts'
+import type { ServerTls } from '../http/tls/server-tls.ts'
 import { authorizationService } from './authorization/authorization-service.ts'
 import type { Peers } from './calls/peers.ts'
 import { GrpcServer } from './grpc/grpc-server.ts'

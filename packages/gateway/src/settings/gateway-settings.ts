@@ -1,16 +1,16 @@
 import type { Section } from 'diana-limiter'
 import { canonicalHost, duration, textOf } from 'diana-limiter/schema'
 import { z } from 'zod'
-import { oneSpelling } from '../proxy/normalize-request.ts'
-import { conditionsKey } from '../routes/conditions.ts'
 import { type AccessLogSettings, accessLogSchema } from './access-log-settings.ts'
 import { type AdminSettings, adminSchema } from './admin-settings.ts'
 import { compressionSchema } from './compression-settings.ts'
 import { type CorsSettings, corsSchema } from './cors-settings.ts'
 import { http2Schema } from './http2-settings.ts'
 import { hostSchema, portSchema } from './listen-settings.ts'
+import { oneSpelling } from './one-spelling.ts'
 import { type FilterSettings, filterSchema } from './routes/filter-settings.ts'
 import { headersToSet } from './routes/header-settings.ts'
+import { conditionsKey } from './routes/match-settings.ts'
 import { pathFault } from './routes/path-settings.ts'
 import {
   type ConnectionSettings,

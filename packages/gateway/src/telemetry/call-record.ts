@@ -3,8 +3,9 @@ import type { Socket } from 'node:net'
 import type { Outcome } from 'diana-limiter'
 import type { AnswerObserver, SettledCost } from 'diana-limiter/filter'
 import { GrpcOutcome } from 'diana-limiter/gateway'
-import type { Route } from '../routes/route.ts'
-import type { Upstream } from '../upstreams/upstream.ts'
+import type { CallReply, CallRequest } from '../http/call.ts'
+import type { Route } from '../services/routes/route.ts'
+import type { Upstream } from '../services/upstream.ts'
 import type { CallTrace } from './tracing/call-trace.ts'
 
 /** Why the gateway answers in place of a service, as metrics name it. */
@@ -281,4 +282,10 @@ export function isWhole(response: ServerResponse): boolean {
 function headLength(response: ServerResponse): number {
   const { _header } = response as { _header?: string | null }
   return _header?.length ?? 0
+}
+
+/** Adds the id of a request to the headers of its answer. */
+export function tellRequestId({ raw }: Pick<CallRequest, 'raw'>, reply: CallReply): void {
+  const record = recordOf(raw)
+  if (record !== undefined) reply.header('x-request-id', record.requestId)
 }

@@ -1,5 +1,11 @@
-import { durationBounds, type HistogramStats } from './histogram.ts'
-import type { HttpStats, TrafficStats, UpstreamState, UpstreamStats } from './http-stats.ts'
+import {
+  durationBounds,
+  type HistogramStats,
+  type HttpStats,
+  type TrafficStats,
+  type UpstreamState,
+  type UpstreamStats,
+} from './http-stats.ts'
 
 /** One measurement of HTTP traffic. Labels are routes, addresses and known methods, never what a caller can invent. */
 export interface HttpMeasure {

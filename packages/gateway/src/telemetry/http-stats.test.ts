@@ -3,10 +3,8 @@ import { Socket } from 'node:net'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { CallRecord } from './call-record.ts'
-import { durationBounds } from './histogram.ts'
 import { httpMeasures } from './http-measures.ts'
-import { type HttpStats, mergeHttpStats } from './http-stats.ts'
-import { TrafficCounts } from './traffic-counts.ts'
+import { durationBounds, type HttpStats, mergeHttpStats, TrafficCounts } from './http-stats.ts'
 
 interface Ended {
   readonly route: string

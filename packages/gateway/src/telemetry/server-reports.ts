@@ -1,5 +1,5 @@
 import type { Limiter } from 'diana-limiter'
-import type { RouteReport, RouteTrouble, TrafficSample } from '../upstreams/reports.ts'
+import type { RouteReport, RouteTrouble, TrafficSample } from '../services/reports.ts'
 import type { CallerSide } from './http-stats.ts'
 
 /** The services behind a gateway. */

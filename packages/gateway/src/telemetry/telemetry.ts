@@ -2,23 +2,23 @@ import { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { faultCounts } from 'diana-limiter/gateway'
 import { verdictOf } from 'diana-limiter/http'
-import type { Route } from '../routes/route.ts'
+import type { Route } from '../services/routes/route.ts'
+import type { Upstream } from '../services/upstream.ts'
 import type { AccessLogSettings } from '../settings/access-log-settings.ts'
 import type { TracingSettings } from '../settings/tracing-settings.ts'
-import type { Upstream } from '../upstreams/upstream.ts'
 import { CallRecord, recordOf } from './call-record.ts'
 import {
   type CallerSide,
   type HttpStats,
   mergeHttpStats,
   type RouteStats,
+  TrafficCounts,
   type UpstreamState,
   type UpstreamStats,
 } from './http-stats.ts'
+import { createRequestId, isRequestId } from './ids.ts'
 import { AccessLog, type AccessLogOptions } from './logging/access-log.ts'
-import { createRequestId, isRequestId } from './request-ids.ts'
 import { Tracing } from './tracing/tracing.ts'
-import { TrafficCounts } from './traffic-counts.ts'
 
 type RequestListener = (request: IncomingMessage, response: ServerResponse) => void
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { createPeerTest } from 'diana-limiter/gateway'
+import { Refusal } from '../../http/refusal.ts'
 import type { IdentitySettings } from '../../settings/identity-settings.ts'
-import { Refusal } from '../refusal.ts'
 import { longestName, mostGroups, type User } from './identity.ts'
 
 const longestGroups = 8192

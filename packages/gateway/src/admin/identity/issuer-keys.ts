@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { fetchText, fileFault, type KeySet, readKeySet, readRegularFile } from 'diana-limiter/gateway'
+import { Refusal } from '../../http/refusal.ts'
 import { keyUrlFault, type OidcSettings } from '../../settings/identity-settings.ts'
-import { Refusal } from '../refusal.ts'
 
 export interface IssuerKeysOptions {
   /** Reads the keys; rejects if they cannot be read. */

@@ -1,6 +1,6 @@
 import { readToken, type Token } from 'diana-limiter/gateway'
+import { Refusal } from '../../http/refusal.ts'
 import type { OidcSettings } from '../../settings/identity-settings.ts'
-import { Refusal } from '../refusal.ts'
 import { longestName, mostGroups, type User } from './identity.ts'
 
 /** Longer tokens are refused before anything of them is read. */

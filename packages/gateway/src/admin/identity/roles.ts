@@ -1,5 +1,5 @@
+import { Refusal } from '../../http/refusal.ts'
 import type { RoleSettings } from '../../settings/identity-settings.ts'
-import { Refusal } from '../refusal.ts'
 import type { Role, User } from './identity.ts'
 
 const mostShown = 20

@@ -1,7 +1,7 @@
 import { type Call, DianaError } from 'diana-limiter'
 import { adminOf, callOfKey, commentLine, type Override } from 'diana-limiter/admin'
 import { z } from 'zod'
-import { Refusal } from '../refusal.ts'
+import { Refusal } from '../../http/refusal.ts'
 import { findCaller, idOf, showKey } from './callers.ts'
 import { fromParts, toCall } from './explain.ts'
 import { type AdminContext, type Operation, operation } from './operation.ts'

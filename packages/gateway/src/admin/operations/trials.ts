@@ -1,7 +1,7 @@
 import type { Limiter } from 'diana-limiter'
 import { adminOf, type Where } from 'diana-limiter/admin'
 import { z } from 'zod'
-import { Refusal } from '../refusal.ts'
+import { Refusal } from '../../http/refusal.ts'
 import { conflicts, write } from './documents.ts'
 import { type Operation, operation } from './operation.ts'
 import { comment, moment, ruleId, ruleText, version } from './shapes.ts'

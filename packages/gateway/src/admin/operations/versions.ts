@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Refusal } from '../refusal.ts'
+import { Refusal } from '../../http/refusal.ts'
 import { type Operation, operation } from './operation.ts'
 import { count, moment, ruleChange, where } from './shapes.ts'
 

@@ -1,11 +1,11 @@
 import { commentLine, maskCaller } from 'diana-limiter/admin'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { z } from 'zod'
+import { Refusal } from '../../http/refusal.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { Identity } from '../identity/identity.ts'
 import type { SignIn } from '../identity/sign-in.ts'
 import { type AdminContext, type Operation, roleOf } from '../operations/operation.ts'
-import { Refusal } from '../refusal.ts'
 import { operationIdOf } from './openapi.ts'
 
 interface OperationParts extends Pick<SignIn, 'addressOf'> {

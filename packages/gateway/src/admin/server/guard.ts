@@ -1,8 +1,8 @@
 import { isIP } from 'node:net'
 import type { FastifyRequest } from 'fastify'
+import { Refusal } from '../../http/refusal.ts'
 import type { Identity } from '../identity/identity.ts'
 import type { SignIn, SignInOptions } from '../identity/sign-in.ts'
-import { Refusal } from '../refusal.ts'
 
 export interface GuardOptions extends SignInOptions {
   /** Names by which the admin API may be called, besides addresses and localhost. */

@@ -1,7 +1,6 @@
 import { METHODS } from 'node:http'
 import type { FastifyInstance } from 'fastify'
-import { Refusal } from '../refusal.ts'
-import { sendRefusal } from './send-refusal.ts'
+import { Refusal, sendRefusal } from '../../http/refusal.ts'
 
 /** Watches which routes are added; what it returns is called after the last one, and answers all other methods with 405. */
 export function refuseOtherMethods(app: FastifyInstance): () => void {

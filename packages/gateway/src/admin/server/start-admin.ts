@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyListenOptions } from 'fastify'
-import { type ListeningSocket, socketOf } from '../../lifecycle/listening-socket.ts'
+import { type ListeningSocket, socketOf } from '../../http/listening-socket.ts'
 import { type AdminOptions, createAdmin } from './create-admin.ts'
 
 export interface AdminAddress {

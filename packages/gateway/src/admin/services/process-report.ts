@@ -1,9 +1,9 @@
 import { type IntervalHistogram, monitorEventLoopDelay, performance } from 'node:perf_hooks'
 import { getHeapStatistics } from 'node:v8'
 import type { Limiter } from 'diana-limiter'
+import type { RouteTrouble, TrafficSample } from '../../services/reports.ts'
 import type { CallerSide } from '../../telemetry/http-stats.ts'
 import { reporterOf } from '../../telemetry/server-reports.ts'
-import type { RouteTrouble, TrafficSample } from '../../upstreams/reports.ts'
 
 /** How busy a process is. */
 export interface ProcessLoad {

@@ -1,4 +1,4 @@
-import { latencyBoundsMs } from '../../upstreams/latency-counts.ts'
+import { latencyBoundsMs } from '../../services/address-state.ts'
 
 /** Quantiles of latencies; null is longer than the last bound. */
 export interface Quantiles {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { LatencyCounts } from '../../upstreams/latency-counts.ts'
-import type { TrafficSample } from '../../upstreams/reports.ts'
+import { LatencyCounts } from '../../services/address-state.ts'
+import type { TrafficSample } from '../../services/reports.ts'
 import { ProcessHistory } from './process-history.ts'
 import type { ProcessReport } from './process-report.ts'
 import { quantilesOf } from './quantile.ts'

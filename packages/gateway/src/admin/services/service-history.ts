@@ -1,5 +1,5 @@
-import { latencyBoundsMs } from '../../upstreams/latency-counts.ts'
-import type { TrafficSample } from '../../upstreams/reports.ts'
+import { latencyBoundsMs } from '../../services/address-state.ts'
+import type { TrafficSample } from '../../services/reports.ts'
 import type { ProcessReport } from './process-report.ts'
 import { type Quantiles, quantilesOf } from './quantile.ts'
 import { SecondRing } from './second-ring.ts'

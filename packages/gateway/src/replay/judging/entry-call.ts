@@ -1,7 +1,7 @@
 import type { Call } from 'diana-limiter'
 import { httpFramework } from 'diana-limiter/filter'
 import type { ReplayLimiter } from 'diana-limiter/gateway'
-import { settledTarget } from '../../proxy/normalize-request.ts'
+import { settledTarget } from '../../http/normalize-request.ts'
 import type { LogEntry } from '../formats/format.ts'
 import { copyOf } from '../reading/copy-text.ts'
 

@@ -1,7 +1,7 @@
 import type { Call } from 'diana-limiter'
 import { httpFramework } from 'diana-limiter/filter'
 import { hostName } from 'diana-limiter/schema'
-import { settledTarget } from '../../proxy/normalize-request.ts'
+import { settledTarget } from '../../http/normalize-request.ts'
 
 /** A request as a proxy describes it in a message. */
 export interface ProxiedRequest {

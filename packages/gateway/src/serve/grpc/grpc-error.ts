@@ -1,4 +1,4 @@
-import { grpcStatus } from '../../grpc/grpc-status.ts'
+import { grpcStatus } from '../../http/grpc/grpc-status.ts'
 
 /** The statuses that the decision server answers with, besides those of the gateway. */
 export const status: typeof grpcStatus & { readonly ok: 0; readonly invalidArgument: 3 } = {

@@ -10,10 +10,16 @@ import {
 import { createServer as createTcpServer, type Server as NetServer, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import { type Repeated, repeat, visitAll } from 'diana-limiter/gateway'
-import { grpcTypeOf } from '../../grpc/grpc-call.ts'
-import { callerProbe, SessionProbes } from '../../http2/session-probes.ts'
-import { announceEnd, isOver, renewAfterResets, resetStream, withoutResetBound } from '../../http2/stream-resets.ts'
-import type { ServerTls } from '../../tls/server-tls.ts'
+import { grpcTypeOf } from '../../http/grpc/grpc-call.ts'
+import { callerProbe, SessionProbes } from '../../http/http2/session-probes.ts'
+import type { ServerTls } from '../../http/tls/server-tls.ts'
+import {
+  announceEnd,
+  isOver,
+  renewAfterResets,
+  resetStream,
+  withoutResetBound,
+} from '../../inbound/http2/stream-resets.ts'
 import { GrpcCall, type GrpcCallParts } from './grpc-call.ts'
 import { status } from './grpc-error.ts'
 import type { GrpcMethod } from './grpc-method.ts'

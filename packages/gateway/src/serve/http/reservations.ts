@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Call, formatDuration, type Limiter, parseDuration, type Reservation, type Verdict } from 'diana-limiter'
 import { z } from 'zod'
-import { Refusal } from '../../admin/refusal.ts'
+import { Refusal } from '../../http/refusal.ts'
 import { type AskedCall, askedCall, checkedCall } from './check-shapes.ts'
 import type { ApiOperation } from './openapi.ts'
 

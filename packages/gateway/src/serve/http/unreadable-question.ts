@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { answerText, problemRefusal } from '../../problem.ts'
+import { answerText, problemRefusal } from '../../inbound/problem.ts'
 import { type Dialect, dialectOf } from './dialects.ts'
 
 const longestLine = 256

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { filters } from '../../filters/index.ts'
+import { filterOptions } from './filter-options.ts'
 
 /** A filter of the chain: a built-in name or a module, and what it is told. */
 export interface FilterSettings {
@@ -9,7 +9,9 @@ export interface FilterSettings {
 
 const use = z.string().min(1).max(1024).describe('A filter of the gateway, a module seen from this file, or a package.')
 const ofTheUser = z.looseObject({ use })
-const ofDiana = filters.map(({ name, options }) => z.strictObject({ use: z.literal(name), ...options }))
+const ofDiana = Object.entries(filterOptions).map(([name, options]) =>
+  z.strictObject({ use: z.literal(name), ...options }),
+)
 const forEditors = z.toJSONSchema(z.union([use, ...ofDiana, ofTheUser]), { io: 'input', target: 'draft-2020-12' })
 const { $schema: _, ...shape } = forEditors
 
@@ -19,8 +21,9 @@ export const filterSchema: z.ZodType<FilterSettings> = z
   .meta(shape)
   .transform((given, context): FilterSettings => {
     const words = typeof given === 'string' ? { use: given } : given
-    const known = filters.find(({ name }) => name === nameIn(words))
-    const schema = known ? z.strictObject({ use, ...known.options }) : ofTheUser
+    const name = nameIn(words)
+    const options = typeof name === 'string' && Object.hasOwn(filterOptions, name) ? filterOptions[name] : undefined
+    const schema = options ? z.strictObject({ use, ...options }) : ofTheUser
     const read = schema.safeParse(words, { reportInput: true, error: knownWords })
     if (read.success) {
       const { use: name, ...options } = read.data

@@ -22,3 +22,9 @@ export const headersSchema: z.ZodType<Record<string, string[]>> = z
   .record(name, listOf(z.string().min(1).max(1024), { min: 1, max: 100 }))
   .default({})
   .describe('Headers by name, each with the values that fit: v2, v2* for a beginning, * for any value.')
+
+/** One text for all conditions that take the same calls. */
+export function conditionsKey({ method, header }: RouteConditions): string {
+  const headers = Object.entries(header).map(([name, values]) => [name, [...new Set(values)].sort()] as const)
+  return JSON.stringify([[...new Set(method)].sort(), headers.sort(([one], [other]) => (one < other ? -1 : 1))])
+}

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { conditionsKey } from '../../routes/conditions.ts'
+import { conditionsKey } from './match-settings.ts'
 import type { RouteSettings } from './route-settings.ts'
 
 /** Identifies a route, also after a reload. It is a digest, since the values of headers that a route asks for may be secrets. */

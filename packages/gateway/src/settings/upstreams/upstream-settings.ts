@@ -1,14 +1,31 @@
 import { duration, headerFault, textOf } from 'diana-limiter/schema'
 import { z } from 'zod'
-import { type Balance, balancers } from '../../upstreams/balancing/index.ts'
-import type { RetryBudgetSettings } from '../../upstreams/retry-budget.ts'
-import type { ThrottleSettings } from '../../upstreams/throttle.ts'
 import { type HealthSettings, healthSchema } from './health-settings.ts'
+
+const balances = ['round-robin', 'least-connections'] as const
+
+/** Ways to choose an address, as the rule file names them. */
+export type Balance = (typeof balances)[number]
 
 /** What calls of one caller have in common, so that one address gets them all. */
 export type StickySettings =
   | { readonly kind: 'cookie'; readonly name: string; readonly maxAgeMs?: number | undefined }
   | { readonly kind: 'hash'; readonly from: 'ip' | 'header' | 'cookie'; readonly name: string }
+
+/** How many second tries there may be, of calls that a service may have begun to serve. */
+export interface RetryBudgetSettings {
+  /** For every hundred calls of the last ten seconds. */
+  readonly percent: number
+  /** Besides, for each of these seconds. */
+  readonly perSecond: number
+}
+
+/** When calls to a service in trouble are refused here instead of sent. */
+export interface ThrottleSettings {
+  /** Calls are sent freely up to so many times those that the service accepts. */
+  readonly ratio: number
+  readonly windowMs: number
+}
 
 /** How the addresses of a route share its calls. */
 export interface UpstreamSettings {
@@ -72,7 +89,7 @@ export const upstreamWords: {
   readonly throttle: z.ZodType<ThrottleSettings | undefined>
 } = {
   balance: z
-    .enum(Object.keys(balancers) as [Balance, ...Balance[]])
+    .enum(balances)
     .default('round-robin')
     .describe('Which address is next: in turn by weight, or the one with the fewest calls under way for its weight.'),
   sticky: stickySchema.optional().describe('Calls of one caller go to one address as long as it is healthy.'),

@@ -1,7 +1,7 @@
 import type { Verdict } from 'diana-limiter'
 import type { AccessLogSettings } from '../../settings/access-log-settings.ts'
 import type { CallRecord } from '../call-record.ts'
-import { parseTraceparent } from '../tracing/trace-context.ts'
+import { parseTraceparent } from '../ids.ts'
 import { escapeJson, escapeLog } from './escape.ts'
 
 /** A call that has ended, with what else a line tells of it. */

@@ -1,6 +1,5 @@
-import type { Upstream } from '../../upstreams/upstream.ts'
-import { randomHex } from '../random-ids.ts'
-import { formatTraceparent } from './trace-context.ts'
+import type { Upstream } from '../../services/upstream.ts'
+import { formatTraceparent, randomHex } from '../ids.ts'
 
 /** One try to get an answer from a service. */
 export interface TrySpan {

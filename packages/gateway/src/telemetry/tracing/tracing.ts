@@ -1,12 +1,11 @@
 import { verdictOf } from 'diana-limiter/http'
-import { findSecret } from '../../filters/secret.ts'
+import { findSecret } from '../../settings/secret.ts'
 import type { TracingSettings } from '../../settings/tracing-settings.ts'
 import type { CallRecord } from '../call-record.ts'
-import { randomHex } from '../random-ids.ts'
+import { isInShare, parseTraceparent, randomHex } from '../ids.ts'
 import { CallTrace } from './call-trace.ts'
 import { spansOf } from './otlp.ts'
 import { SpanExporter } from './span-exporter.ts'
-import { isInShare, parseTraceparent } from './trace-context.ts'
 
 export interface TracingOptions {
   /** The folder that files of secrets are seen from. */

@@ -1,0 +1,37 @@
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+
+/** What the answer of a service comes from. */
+export interface OutletSource {
+  /** More may be written. */
+  onReady(): void
+  /** The caller does not wait for the answer any more. */
+  onGone(): void
+}
+
+/** Where the answer of a service goes. */
+export interface ResponseSink {
+  begin(status: number, text: string, headers: readonly string[], source: OutletSource): void
+  /** Sends an answer that is whole. */
+  send(status: number, text: string, headers: readonly string[], body: Buffer): void
+  /** False when `onReady` is to be awaited before more is written. */
+  write(chunk: Buffer): boolean
+  /** Ends the answer, with the service's trailers. */
+  end(trailers?: readonly (string | Buffer)[] | null): void
+  /** Breaks an answer off that has begun. */
+  breakOff(error: Error): void
+}
+
+/**
+ * Ends the connection of an answer that has begun and will not be complete. To a caller of HTTP/1.0 the end of the connection may be
+ * the end of the answer, so the connection is reset; over TLS, the missing close_notify shows it.
+ */
+export function breakOff(raw: ServerResponse): void {
+  const { socket, req } = raw
+  if (req.httpVersion === '1.0' && socket !== null && isTcp(socket)) socket.resetAndDestroy()
+  else raw.destroy()
+}
+
+function isTcp(socket: Socket): boolean {
+  return !('encrypted' in socket) && socket.remoteAddress !== undefined
+}

@@ -1,7 +1,0 @@
-import type { ServerProgram } from '../lifecycle/server-program.ts'
-
-/** All programs that take calls, by name. A worker loads the one that it runs. */
-export const programs: Readonly<Record<ServerProgram['name'], () => Promise<ServerProgram>>> = {
-  gateway: async () => (await import('../lifecycle/gateway-program.ts')).gatewayProgram,
-  serve: async () => (await import('../serve/serve-process.ts')).serveProgram,
-}
