@@ -1,7 +1,7 @@
 import type { Call } from '../call.ts'
 import { parseDuration } from '../common/duration.ts'
-import type { CompositeStore } from '../distributed/composite-store.ts'
 import { DianaError } from '../errors.ts'
+import type { CompositeStore } from '../stores/composite-store.ts'
 import { localCharge, type MemoryStore } from '../stores/memory/memory-store.ts'
 import { OVERFLOW_SLOT } from '../stores/memory/table.ts'
 import { sharedCharge } from '../stores/shared-charge.ts'

@@ -1,5 +1,5 @@
 import type { Ending } from '../algorithms/adaptive/estimator.ts'
-import type { CompositeStore } from '../distributed/composite-store.ts'
+import type { CompositeStore } from '../stores/composite-store.ts'
 import { localCharge, type MemoryStore } from '../stores/memory/memory-store.ts'
 import { sharedCharge } from '../stores/shared-charge.ts'
 import type { Decision, Outcome } from '../verdict.ts'

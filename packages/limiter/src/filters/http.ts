@@ -1,8 +1,8 @@
 import type { EventEmitter } from 'node:events'
+import type { Refusal } from '../answers/answer.ts'
 import { DianaError } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import { admit } from './admit.ts'
-import type { Refusal } from './answers/answer.ts'
 import {
   createFilter,
   createRouteFilter,

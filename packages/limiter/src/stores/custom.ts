@@ -1,6 +1,6 @@
+export type { CatchUp, LevelCatchUp } from './catch-up.ts'
 export type { Charge } from './charge.ts'
 export { catchUpState, decideCharges, idleAt, refundCharge, resetState, stateSize } from './decide-charges.ts'
-export type { CatchUp, LevelCatchUp } from './failover/catch-up.ts'
 export type { LeaseAnswer, LeaseRequest, Use } from './leases/lease-request.ts'
 export { type LeaseTerms, leaseTermsOf } from './leases/lease-terms.ts'
 export { type Held, type LevelState, Reservations } from './leases/reservations.ts'

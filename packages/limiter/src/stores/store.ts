@@ -1,6 +1,6 @@
 import type { Meter, Overrun } from '../algorithms/algorithm.ts'
+import type { CatchUp } from './catch-up.ts'
 import { type Charge, perLevel } from './charge.ts'
-import type { CatchUp } from './failover/catch-up.ts'
 import type { LeaseAnswer, LeaseRequest } from './leases/lease-request.ts'
 import type { LeaseTerms } from './leases/lease-terms.ts'
 

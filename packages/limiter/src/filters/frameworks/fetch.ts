@@ -1,7 +1,7 @@
+import type { HeaderLine } from '../../answers/headers.ts'
 import type { Call, CallBody } from '../../call.ts'
 import { clientCertificateOf } from '../../http/client-certificate.ts'
 import { GrpcOutcome } from '../../http/grpc-outcome.ts'
-import type { HeaderLine } from '../answers/headers.ts'
 import type { AnswerObserver } from '../costs/cost-settling.ts'
 import { observeNode } from '../costs/observe-node.ts'
 import { peekFetchBody } from '../costs/peek-fetch-body.ts'

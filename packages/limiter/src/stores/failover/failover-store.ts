@@ -19,6 +19,7 @@ import {
   fleetCharge,
   type SharedStore,
 } from '../store.ts'
+import { CountsLost, classifyError, type StoreError } from '../store-error.ts'
 import { AskedCall, type AskedCallEvents } from './asked-call.ts'
 import { Backlog } from './backlog.ts'
 import { Breaker } from './circuit-breaker.ts'
@@ -28,7 +29,6 @@ import { LocalFallback } from './local-fallback.ts'
 import { Recovery } from './recovery.ts'
 import { remind } from './remind.ts'
 import { Settlements, settlementOf } from './settlements.ts'
-import { CountsLost, classifyError, type StoreError } from './store-error.ts'
 import { StoreHealth, type StoreStats, type StoreStatus } from './store-health.ts'
 
 export interface FailoverStoreOptions {

@@ -1,5 +1,5 @@
+import type { CatchUp } from '../catch-up.ts'
 import type { FleetCounter, SharedStore } from '../store.ts'
-import type { CatchUp } from './catch-up.ts'
 import { within } from './deadline.ts'
 
 const AT_ONCE = 64

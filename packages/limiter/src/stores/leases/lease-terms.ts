@@ -1,5 +1,5 @@
 import type { Meter } from '../../algorithms/algorithm.ts'
-import { capacityOf } from '../failover/catch-up.ts'
+import { capacityOf } from '../catch-up.ts'
 
 /**
  * A process may use what it was granted for so long, by its own clock and from before it asked. The store takes the permits back later,

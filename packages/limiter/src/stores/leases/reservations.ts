@@ -1,5 +1,5 @@
 import type { Meter } from '../../algorithms/algorithm.ts'
-import { capacityOf } from '../failover/catch-up.ts'
+import { capacityOf } from '../catch-up.ts'
 import type { LeaseAnswer, LeaseRequest } from './lease-request.ts'
 import {
   CLOCK_MARGIN,

@@ -1,5 +1,5 @@
+import type { CatchUp } from '../../stores/catch-up.ts'
 import { catchUpState, decideCharges, refundCharge, resetState, stateSize } from '../../stores/decide-charges.ts'
-import type { CatchUp } from '../../stores/failover/catch-up.ts'
 import type { LeaseAnswer, LeaseRequest } from '../../stores/leases/lease-request.ts'
 import { leaseTermsOf } from '../../stores/leases/lease-terms.ts'
 import { type LevelState, Reservations } from '../../stores/leases/reservations.ts'

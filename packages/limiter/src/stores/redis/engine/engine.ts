@@ -11,8 +11,8 @@ import {
   SHARE_OF_ROOM,
   TURN_US,
 } from '../../leases/lease-terms.ts'
+import { KEPT_US, MOST_VERSIONS } from '../../memory/rule-versions.ts'
 import { FAN_OUT, HIGHEST_LEVEL } from '../layout.ts'
-import { KEPT_US, MOST_VERSIONS } from '../rule-versions.ts'
 import { type Script, scriptOf } from '../script/evaluate-script.ts'
 import {
   decide,

@@ -1,6 +1,7 @@
 import { type Clock, inMicroseconds } from '../common/clock.ts'
 import { DEFAULT_PREFIX } from '../common/redis-url.ts'
 import { warnOnce } from '../common/warn-once.ts'
+import type { SharedStoresOptions } from '../engine/create-shared-stores.ts'
 import type { StoreAddress } from '../rules/rule.ts'
 import { fleetName, RedisRegistry } from '../stores/membership/redis-registry.ts'
 import { type MembershipRegistry, observerRegistry } from '../stores/membership/registry.ts'
@@ -9,7 +10,6 @@ import { warnOfEviction } from '../stores/redis/connection/memory-policy.ts'
 import { RedisStore } from '../stores/redis/redis-store.ts'
 import type { SendCommand } from '../stores/redis/send-command.ts'
 import type { SharedStore } from '../stores/store.ts'
-import type { SharedStoresOptions } from './create-shared-stores.ts'
 import type { CustomStoreOptions, GivenStore } from './given-store.ts'
 
 /** The fleet's store, and what ends with the limiter. */

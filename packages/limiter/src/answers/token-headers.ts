@@ -1,4 +1,4 @@
-import type { Decision } from '../../verdict.ts'
+import type { Decision } from '../verdict.ts'
 import { type HeaderSink, type Limits, resetMs, whole } from './draft-11.ts'
 import { tightestLimit } from './tightest-limit.ts'
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { HeaderStyle } from '../../rules/rule.ts'
-import type { Decision, Verdict } from '../../verdict.ts'
+import type { HeaderStyle } from '../rules/rule.ts'
+import type { Decision, Verdict } from '../verdict.ts'
 import { refusal } from './answer.ts'
 import { rateLimitHeaders } from './headers.ts'
 

@@ -1,6 +1,6 @@
 import { validateHeaderName, validateHeaderValue } from 'node:http'
-import { DianaError } from '../../errors.ts'
-import type { Verdict } from '../../verdict.ts'
+import { DianaError } from '../errors.ts'
+import type { Verdict } from '../verdict.ts'
 import { type Refusal, refusal } from './answer.ts'
 import type { HeaderLine } from './headers.ts'
 

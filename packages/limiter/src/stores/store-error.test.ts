@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { TooLate } from './deadline.ts'
+import { TooLate } from './failover/deadline.ts'
 import { classifyError, UnreadableReply } from './store-error.ts'
 
 class ReplyError extends Error {

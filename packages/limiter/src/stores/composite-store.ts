@@ -1,11 +1,11 @@
 import type { Overrun, Part } from '../algorithms/algorithm.ts'
 import { refundLocal } from '../decision/receipt.ts'
 import type { CompiledRule } from '../rules/compile.ts'
-import type { FailoverStore } from '../stores/failover/failover-store.ts'
-import type { StoreStats, StoreStatus } from '../stores/failover/store-health.ts'
-import type { Table } from '../stores/memory/table.ts'
-import type { SharedCharge } from '../stores/shared-charge.ts'
-import type { FleetCounter, FleetRule } from '../stores/store.ts'
+import type { FailoverStore } from './failover/failover-store.ts'
+import type { StoreStats, StoreStatus } from './failover/store-health.ts'
+import type { Table } from './memory/table.ts'
+import type { SharedCharge } from './shared-charge.ts'
+import type { FleetCounter, FleetRule } from './store.ts'
 
 type SharedRule = Pick<CompiledRule, 'distributed' | 'meters'>
 

@@ -1,5 +1,5 @@
-import type { Meter } from '../../algorithms/algorithm.ts'
-import type { Table } from '../memory/table.ts'
+import type { Meter } from '../algorithms/algorithm.ts'
+import type { Table } from './memory/table.ts'
 
 /** What a store has to learn of one level: that `known` or more is used, and that `missing` was admitted besides. */
 export interface LevelCatchUp {

@@ -1,13 +1,13 @@
 import type { RuleState } from '../decision/rule-state.ts'
-import { shareRules } from '../engine/bind-counters.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import type { RuleDocument } from '../rules/rule.ts'
+import { CompositeStore } from '../stores/composite-store.ts'
 import { FailoverStore, type FailoverStoreOptions } from '../stores/failover/failover-store.ts'
 import type { StoreStatus } from '../stores/failover/store-health.ts'
 import type { MembershipRegistry } from '../stores/membership/registry.ts'
 import type { MemoryStore } from '../stores/memory/memory-store.ts'
 import type { SharedStore } from '../stores/store.ts'
-import { CompositeStore } from './composite-store.ts'
+import { shareRules } from './bind-counters.ts'
 
 /** The stores that are shared with other processes, and the connection to them. */
 export interface SharedStoresOptions {

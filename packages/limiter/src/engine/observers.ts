@@ -1,14 +1,14 @@
 import type { Call } from '../call.ts'
 import { busiestEstimate } from '../decision/estimate-of.ts'
 import type { RuleState } from '../decision/rule-state.ts'
+import type { Counters } from '../stats/counters.ts'
+import { Durations } from '../stats/durations.ts'
+import type { Observer } from '../stats/observer.ts'
+import { CallRecorder, type RecordedCall } from '../stats/recorder.ts'
+import type { Stats } from '../stats/stats.ts'
 import type { StoreStats } from '../stores/failover/store-health.ts'
 import type { FleetCounter } from '../stores/store.ts'
 import type { Verdict } from '../verdict.ts'
-import type { Counters } from './counters.ts'
-import { Durations } from './durations.ts'
-import type { Observer } from './observer.ts'
-import { CallRecorder, type RecordedCall } from './recorder.ts'
-import type { Stats } from './stats.ts'
 
 /** What is asked of the stores that are shared with other processes. */
 export interface SharedStats {

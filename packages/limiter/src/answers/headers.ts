@@ -1,4 +1,4 @@
-import type { HeaderStyle } from '../../rules/rule.ts'
+import type { HeaderStyle } from '../rules/rule.ts'
 import { type HeaderSink, type Limits, resetMs, resetSeconds, whole, windowOf, writeDraft11 } from './draft-11.ts'
 import { tightestLimit } from './tightest-limit.ts'
 import { writeTokenHeaders } from './token-headers.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Decision } from '../../verdict.ts'
+import type { Decision } from '../verdict.ts'
 import { rateLimitHeaders } from './headers.ts'
 import { resetText } from './token-headers.ts'
 

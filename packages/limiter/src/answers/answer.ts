@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http'
-import type { Reason, Verdict } from '../../verdict.ts'
+import type { Reason, Verdict } from '../verdict.ts'
 import { policyName, refuses } from './draft-11.ts'
 import { type HeaderLine, rateLimitHeaders } from './headers.ts'
 

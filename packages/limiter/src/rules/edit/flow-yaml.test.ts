@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { composeYaml } from '../rules/yaml/compose-yaml.ts'
-import { readNodes } from '../rules/yaml/read-nodes.ts'
+import { composeYaml } from '../yaml/compose-yaml.ts'
+import { readNodes } from '../yaml/read-nodes.ts'
 import { flowYaml, ruleYaml } from './flow-yaml.ts'
 
 const text = fc.oneof(

@@ -1,4 +1,4 @@
-import type { Decision } from '../../verdict.ts'
+import type { Decision } from '../verdict.ts'
 import { type Limits, resetMs } from './draft-11.ts'
 
 /** Of the limits that refuse, or else of all, the one with least left; of equals, the one that takes longest. */

@@ -1,5 +1,5 @@
-import type { Answer } from '../../rules/rule.ts'
-import type { Decision, Outcome, Reason, Verdict } from '../../verdict.ts'
+import type { Answer } from '../rules/rule.ts'
+import type { Decision, Outcome, Reason, Verdict } from '../verdict.ts'
 
 /**
  * The verdict of a filter together with those of the filters that the same request passed before: its decisions are

@@ -1,6 +1,6 @@
 import { isSeq, isMap as isYamlMap, type Pair, parseDocument, type YAMLMap, type YAMLSeq } from 'yaml'
-import { composeYaml } from '../rules/yaml/compose-yaml.ts'
-import { readJson } from '../rules/yaml/read-json.ts'
+import { composeYaml } from '../yaml/compose-yaml.ts'
+import { readJson } from '../yaml/read-json.ts'
 
 interface Span {
   /** Where the line of the item's dash begins, and where the item ends. */

@@ -1,5 +1,5 @@
 import type { Meter } from '../../algorithms/algorithm.ts'
-import { isKin, isSameLayout, type LevelMove, layOut, sourceLevelOf } from '../memory/migrate-states.ts'
+import { isKin, isSameLayout, type LevelMove, layOut, sourceLevelOf } from './migrate-states.ts'
 
 /**
  * A rule whose limit has changed may be changed back, and processes without the change continue with the old limit.

@@ -1,4 +1,4 @@
-import type { Decision, Verdict } from '../../verdict.ts'
+import type { Decision, Verdict } from '../verdict.ts'
 
 /** Where headers are written: to a framework's reply, or into a list. */
 export interface HeaderSink<Reply> {
