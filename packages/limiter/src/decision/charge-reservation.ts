@@ -1,6 +1,7 @@
+import { refundLocal } from '../stores/memory/refund-local.ts'
 import { OVERFLOW_SLOT } from '../stores/memory/table.ts'
 import { OpenReservations } from '../stores/open-reservations.ts'
-import { type ChargeReservation, type Receipt, type ReservationBook, refundLocal } from './receipt.ts'
+import type { ChargeReservation, Receipt, ReservationBook } from './receipt.ts'
 
 /** The reservations of one limiter; those of rules that are counted in this process are refunded here when they end. */
 export class ChargeReservations implements ReservationBook {

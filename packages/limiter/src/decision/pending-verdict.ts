@@ -3,9 +3,10 @@ import type { Meter } from '../algorithms/algorithm.ts'
 import type { Call } from '../call.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import type { Answer } from '../rules/rule.ts'
+import type { Refunded } from '../stores/memory/refund-local.ts'
 import type { ActualCost, Decision, Outcome, Reason, Verdict } from '../verdict.ts'
 import { assertActualCost } from './actual-cost.ts'
-import type { Receipt, Refunded } from './receipt.ts'
+import type { Receipt } from './receipt.ts'
 import type { RuleState } from './rule-state.ts'
 
 /** A call that was decided, with what is needed to find its charges again. */

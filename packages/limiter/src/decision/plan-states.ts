@@ -1,10 +1,19 @@
 import type { Call } from '../call.ts'
+import type { CompiledRule } from '../rules/compile.ts'
 import type { PlanStates, RuleState } from './rule-state.ts'
 
 /** The limits of single callers that come from outside the rules. */
 export interface CallerLimits {
   /** The rule with the limit of a caller; undefined if they have none of their own, or none is known yet. */
   stateFor(key: string, call: Call): RuleState | undefined
+}
+
+/** A rule with plans and its counts, to which limits from outside are added. */
+export interface RuleWithLimits {
+  /** The state of the rule's default. */
+  readonly standard: RuleState
+  /** Returns the state of a limit from outside; undefined if there are too many of them. */
+  dynamic(rule: CompiledRule): RuleState | undefined
 }
 
 /** The states of a rule by the value of a dimension, or by limits from outside. */

@@ -1,6 +1,7 @@
 import type { Ending } from '../algorithms/adaptive/estimator.ts'
-import type { Meter, Overrun } from '../algorithms/algorithm.ts'
-import { OVERFLOW_SLOT, resetsSoFar, type Table } from '../stores/memory/table.ts'
+import type { Overrun } from '../algorithms/algorithm.ts'
+import { type Refunded, refundLocal } from '../stores/memory/refund-local.ts'
+import { resetsSoFar } from '../stores/memory/table.ts'
 import type { Expiring } from '../stores/open-reservations.ts'
 import type { SharedCharge } from '../stores/shared-charge.ts'
 import type { CallPlan } from './call-plan.ts'
@@ -55,9 +56,6 @@ interface SharedRefunds {
   settle(charge: SharedCharge, actual: number, overrun: Overrun): Promise<void>
   expire(charge: SharedCharge): void
 }
-
-/** Which levels of a charge are refunded: concurrency slots, counts of calls, or both. */
-export type Refunded = 'held' | 'passed' | 'all'
 
 /**
  * The charges of a call that was counted. `answeredAt` is when a shared store answered. With `reservations`, those that wait to be
@@ -122,24 +120,6 @@ function closeReservation({ reservation, state, cost }: Receipt): boolean {
   reservation!.status = 'settled'
   if (isOpen) state.tally.amountsSoFar.released += cost
   return isOpen
-}
-
-/** The same for a charge that was counted in a table of this process. */
-export function refundLocal(
-  charged: Pick<Receipt, 'key' | 'cost' | 'slot' | 'moment' | 'resetsBefore'> & { readonly table: Table },
-  now: number,
-  which: Refunded,
-  ending?: Ending,
-): void {
-  const { table, key, cost, slot, moment, resetsBefore } = charged
-  const applies = (meter: Meter): boolean => which === 'all' || meter.needsRelease === (which === 'held')
-  if (table.family !== undefined) {
-    if (!table.isResetSince(slot, resetsBefore)) table.family.giveBack(key, now, cost, moment, applies, ending)
-    return
-  }
-  // a slot that was swept may belong to another key by now
-  if ((slot !== OVERFLOW_SLOT && table.find(key) !== slot) || table.isResetSince(slot, resetsBefore)) return
-  table.giveBack(slot, now, cost, moment, applies, ending)
 }
 
 /** Counts a charge again that was just refunded, as early as it fits: a call that was admitted is not refused later. */

@@ -1,13 +1,14 @@
 import type { Ending } from '../algorithms/adaptive/estimator.ts'
 import type { CompositeStore } from '../stores/composite-store.ts'
 import { localCharge, type MemoryStore } from '../stores/memory/memory-store.ts'
+import { type Refunded, refundLocal } from '../stores/memory/refund-local.ts'
 import { sharedCharge } from '../stores/shared-charge.ts'
 import type { Decision, Outcome } from '../verdict.ts'
 import { actualCostBy } from './actual-cost.ts'
 import { clearCaller } from './blocklist.ts'
 import { type ChargeReservations, isForgotten } from './charge-reservation.ts'
 import type { DecidedCall, Settler } from './pending-verdict.ts'
-import { type ChargeReservation, type Receipt, type Refunded, refundCharge, refundLocal } from './receipt.ts'
+import { type ChargeReservation, type Receipt, refundCharge } from './receipt.ts'
 
 export interface SettlementOptions {
   readonly store: MemoryStore

@@ -3,7 +3,7 @@ import type { Call } from '../call.ts'
 import { isFunctionName } from '../dimensions/reading/given-functions.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import type { Answer } from '../rules/rule.ts'
-import { type Counters, isDegraded, tallyRefusal } from '../stats/counters.ts'
+import { type Counters, tallyRefusalBy } from '../stats/counters.ts'
 import type { CompositeStore } from '../stores/composite-store.ts'
 import type { Reason } from '../verdict.ts'
 import type { CallPlan } from './call-plan.ts'
@@ -220,4 +220,18 @@ function tallyPass({ tally, counter }: RuleState, charge: PlannedCharge): void {
   if (charge.wait > 0 && charge.enforced) tally.waited++
   if (!charge.fits) tally.shadowRefused++
   if (counter && isDegraded(charge)) tally.degradedAllowed++
+}
+
+/** Counts a call that was refused: for the rule that takes longest to let it pass. */
+function tallyRefusal({ found, charges }: CallPlan, binding: RuleState | undefined, counters: Counters): void {
+  const charge = binding && charges[found.indexOf(binding)]
+  tallyRefusalBy(binding, charge?.key ?? '', counters, charge !== undefined && isDegraded(charge))
+}
+
+/** True if a charge to shared counts was decided without asking them. */
+function isDegraded(charge: CallPlan['charges'][number]): boolean {
+  if (charge.kind === 'local') return false
+  const { countedBy, fits, delays } = charge
+  // no store counts what `whenStoreDown: allow` or `refuse` decides; the deny cache names the moment at which a key has room
+  return countedBy === 'memory' || (countedBy === 'none' && (fits || delays[0] === Number.POSITIVE_INFINITY))
 }

@@ -1,4 +1,4 @@
-import type { Meter } from '../algorithms/algorithm.ts'
+import { capacityOf, type Meter } from '../algorithms/algorithm.ts'
 import type { Table } from './memory/table.ts'
 
 /** What a store has to learn of one level: that `known` or more is used, and that `missing` was admitted besides. */
@@ -124,11 +124,6 @@ export function isWindow({ windowUs, maxWaitUs }: Meter): boolean {
 export function record(meter: Meter, state: Float64Array, at: number, now: number, cost: number): void {
   if (meter.record) meter.record(state, at, now, cost, 0, false)
   else meter.take(state, at, now, cost, 0)
-}
-
-/** What a meter can admit at once to a key that has used nothing. */
-export function capacityOf(meter: Meter, now = 0): number {
-  return meter.most ?? meter.remaining(new Float64Array(meter.slots), 0, now)
 }
 
 /** For a meter that refuses until a moment: the cost that sets the same moment again, 0 if it has passed. */

@@ -1,13 +1,17 @@
-import type { Overrun, Part } from '../algorithms/algorithm.ts'
-import { refundLocal } from '../decision/receipt.ts'
-import type { CompiledRule } from '../rules/compile.ts'
+import type { Meter, Overrun, Part } from '../algorithms/algorithm.ts'
 import type { FailoverStore } from './failover/failover-store.ts'
 import type { StoreStats, StoreStatus } from './failover/store-health.ts'
+import { refundLocal } from './memory/refund-local.ts'
 import type { Table } from './memory/table.ts'
 import type { SharedCharge } from './shared-charge.ts'
 import type { FleetCounter, FleetRule } from './store.ts'
 
-type SharedRule = Pick<CompiledRule, 'distributed' | 'meters'>
+/** The parts of a rule that its store depends on. */
+interface SharedRule {
+  /** True if the rule is counted for the whole fleet. */
+  readonly distributed: boolean
+  readonly meters: readonly Meter[]
+}
 
 /** The stores of rules that are shared with other processes. */
 export interface CompositeStoreOptions {

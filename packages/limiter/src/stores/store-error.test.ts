@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { TooLate } from './failover/deadline.ts'
+import { TooLate } from '../common/within.ts'
 import { classifyError, UnreadableReply } from './store-error.ts'
 
 class ReplyError extends Error {

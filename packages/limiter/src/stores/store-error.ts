@@ -1,4 +1,4 @@
-import { TooLate } from './failover/deadline.ts'
+import { TooLate } from '../common/within.ts'
 import { type Cause, causes, LOST_COUNTS, UNKNOWN_BUG, UNREACHABLE } from './store-error-causes.ts'
 
 export type { TroubleKind } from './store-error-causes.ts'

@@ -1,5 +1,6 @@
 import type { Meter } from '../../algorithms/algorithm.ts'
-import { type CatchUp, capacityOf, costLasting, isWindow, record } from '../catch-up.ts'
+import { capacityOf } from '../../algorithms/algorithm.ts'
+import { type CatchUp, costLasting, isWindow, record } from '../catch-up.ts'
 import { type LocalCharge, localCharge, type MemoryStore } from '../memory/memory-store.ts'
 import { OVERFLOW_SLOT, type Table } from '../memory/table.ts'
 import { isCountedHere, type SharedCharge } from '../shared-charge.ts'

@@ -1,5 +1,6 @@
 import type { Meter } from '../../algorithms/algorithm.ts'
-import { beginsWithCall, capacityOf, isWindow, type LevelCatchUp } from '../catch-up.ts'
+import { capacityOf } from '../../algorithms/algorithm.ts'
+import { beginsWithCall, isWindow, type LevelCatchUp } from '../catch-up.ts'
 import { layOut } from '../memory/migrate-states.ts'
 import { States } from '../memory/states.ts'
 import type { Table } from '../memory/table.ts'

@@ -3,7 +3,7 @@ import type { LuaAlgorithm } from '../../algorithms/algorithm.ts'
 import { attempt, type Repeated, repeat, visitAll } from '../../common/background.ts'
 import { reportFault } from '../../common/faults.ts'
 import { DianaError } from '../../errors.ts'
-import type { LeaseAnswer, LeaseRequest } from '../leases/lease-request.ts'
+import type { LeaseAnswer, LeaseRequest } from '../store.ts'
 import {
   type Answered,
   type AnswerListener,

@@ -1,1 +1,0 @@
-export { editOptions, type OptionChange } from '../rules/edit/edit-options.ts'

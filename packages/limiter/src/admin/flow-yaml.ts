@@ -1,1 +1,0 @@
-export { ruleYaml } from '../rules/edit/flow-yaml.ts'

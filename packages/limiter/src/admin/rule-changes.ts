@@ -1,1 +1,0 @@
-export { documentChange, noteChanges } from '../rules/edit/rule-changes.ts'
