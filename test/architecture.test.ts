@@ -23,46 +23,65 @@ const packages: Readonly<Record<string, Layers>> = {
       stores: ['algorithms'],
       sources: ['rules'],
       verdict: ['rules'],
-      stats: ['algorithms', 'costs', 'dimensions', 'overload', 'rules', 'stores', 'verdict', 'decision'],
-      decision: ['algorithms', 'costs', 'dimensions', 'rules', 'stores', 'stats', 'verdict', 'distributed'],
-      distributed: ['algorithms', 'rules', 'stores', 'decision', 'engine'],
+      answers: ['rules', 'verdict'],
+      overload: ['rules'],
+      stats: ['algorithms', 'costs', 'dimensions', 'overload', 'rules', 'stores', 'verdict'],
+      decision: ['algorithms', 'costs', 'dimensions', 'rules', 'stores', 'stats', 'verdict'],
       queue: ['algorithms', 'rules', 'stores', 'stats', 'verdict', 'decision'],
-      reload: ['algorithms', 'dimensions', 'rules', 'sources', 'admin'],
-      admin: [
-        'dimensions',
-        'rules',
-        'sources',
-        'stores',
-        'stats',
-        'decision',
-        'reload',
-        'engine',
-        'limiter',
-        'limits',
-        'verdict',
-      ],
-      limits: ['algorithms', 'dimensions', 'rules', 'stores', 'sources', 'decision', 'engine'],
+      reload: ['algorithms', 'dimensions', 'rules', 'sources'],
+      limits: ['algorithms', 'dimensions', 'rules', 'stores', 'sources', 'decision'],
       pacing: ['algorithms', 'stores'],
       'limiter-status': ['algorithms', 'overload', 'rules', 'stores', 'reload'],
-      overload: ['rules', 'dimensions'],
+      engine: [
+        ...['algorithms', 'decision', 'dimensions', 'limiter-status', 'limits', 'overload', 'queue', 'reload', 'rules'],
+        ...['stats', 'stores', 'verdict'],
+      ],
+      limiter: ['decision', 'engine', 'limiter-status', 'rules', 'verdict'],
+      create: [
+        'algorithms',
+        'decision',
+        'dimensions',
+        'engine',
+        'limiter',
+        'queue',
+        'reload',
+        'rules',
+        'sources',
+        'stores',
+      ],
+      admin: [
+        ...['dimensions', 'rules', 'sources', 'stores', 'stats', 'decision', 'reload', 'engine', 'limiter', 'limits'],
+        'verdict',
+      ],
       metrics: ['engine', 'limiter', 'limiter-status', 'stats', 'verdict'],
-      'filters/answers': ['rules', 'verdict'],
-      decorators: ['limiter', 'engine', 'algorithms', 'dimensions', 'rules', 'reload', 'verdict', 'filters/answers'],
+      decorators: ['limiter', 'engine', 'algorithms', 'answers', 'dimensions', 'rules', 'reload', 'verdict'],
       filters: [
-        ...['algorithms', 'create', 'limiter', 'engine', 'costs', 'decision', 'verdict', 'rules', 'decorators'],
-        'filters/answers',
+        ...[
+          'algorithms',
+          'answers',
+          'create',
+          'limiter',
+          'engine',
+          'costs',
+          'decision',
+          'verdict',
+          'rules',
+          'decorators',
+        ],
       ],
       testing: [
-        'admin',
-        'algorithms',
-        'dimensions',
-        'rules',
-        'stores',
-        'sources',
-        'stats',
-        'decision',
-        'limiter',
-        'create',
+        ...[
+          'admin',
+          'algorithms',
+          'dimensions',
+          'rules',
+          'stores',
+          'sources',
+          'stats',
+          'decision',
+          'limiter',
+          'create',
+        ],
       ],
     },
   },
@@ -165,12 +184,15 @@ function importGraph(source: string): Map<string, string[]> {
   )
 }
 
-/** The first cycle of imports as a path, or an empty string. */
-function findCycle(graph: ReadonlyMap<string, readonly string[]>): string {
+/** The first cycle of imports as a path, or an empty string. `show` names a file or a folder. */
+function findCycle(
+  graph: ReadonlyMap<string, readonly string[]>,
+  show = (file: string): string => relative(root, file),
+): string {
   const done = new Set<string>()
   const visit = (file: string, path: readonly string[]): string => {
     const start = path.indexOf(file)
-    if (start >= 0) return [...path.slice(start), file].map(one => relative(root, one)).join(' → ')
+    if (start >= 0) return [...path.slice(start), file].map(show).join(' → ')
     if (done.has(file)) return ''
     for (const target of graph.get(file) ?? []) {
       const cycle = visit(target, [...path, file])
@@ -215,6 +237,39 @@ describe.each(Object.entries(packages))('the imports of the %s package', (name, 
 
   it(`no import cycle exists in the ${name} package`, () => {
     expect(findCycle(graph)).toBe('')
+  })
+})
+
+describe('arrows between folders go one way', () => {
+  /** The folders, and the files beside them, with the ones that each imports; imports of types count. */
+  function folderGraph(source: string): Map<string, string[]> {
+    const folders = new Map<string, Set<string>>()
+    for (const [file, targets] of importGraph(source)) {
+      const from = layerOf(source, file)
+      const found = folders.get(from) ?? new Set()
+      folders.set(from, found)
+      for (const target of targets) if (!relative(source, target).startsWith('..')) found.add(layerOf(source, target))
+      found.delete(from)
+    }
+    return new Map([...folders].map(([folder, found]) => [folder, [...found]]))
+  }
+
+  describe.each(['packages/limiter/src', 'packages/limiter/src/stores'])('in %s', path => {
+    const graph = folderGraph(join(root, path))
+
+    it(`no two folders of ${path} import each other`, () => {
+      expect(graph.size).toBeGreaterThan(10)
+      const pairs = [...graph].flatMap(([folder, targets]) =>
+        targets
+          .filter(target => folder < target && graph.get(target)?.includes(folder))
+          .map(one => `${folder} ↔ ${one}`),
+      )
+      expect(pairs).toEqual([])
+    })
+
+    it(`the imports between the folders of ${path} have no cycle`, () => {
+      expect(findCycle(graph, folder => folder)).toBe('')
+    })
   })
 })
 
