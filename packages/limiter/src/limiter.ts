@@ -1,16 +1,23 @@
 import type { EventEmitter } from 'node:events'
 import { type Call, lazy } from './call.ts'
-import { blockBy, blockedBy, blockLeftMs, unblockBy } from './decision/blocklist.ts'
-import { type BlockedCaller, callOf, isCall, keyOf, type Who } from './decision/caller.ts'
+import {
+  type BlockedCaller,
+  blockBy,
+  blockedBy,
+  blockLeftMs,
+  callOf,
+  isCall,
+  keyOf,
+  unblockBy,
+  type Who,
+} from './decision/blocklist.ts'
 import { type CheckOptions, costOf, type NamedRules } from './decision/check-options.ts'
 import type { Decider } from './decision/decider.ts'
-import { busiestEstimate } from './decision/estimate-of.ts'
-import { Explanation, explainBlock, explainList, explainRules } from './decision/explain.ts'
-import { creditsOf, grantCredit } from './decision/grant-credit.ts'
+import { busiestEstimate, Explanation, explainBlock, explainList, explainRules } from './decision/explain.ts'
 import type { JointCall } from './decision/joint-decision.ts'
-import { type CreditContext, lookOrPay, takeOrPay } from './decision/pay-by-credit.ts'
+import { type CreditContext, creditsOf, grantCredit, lookOrPay, takeOrPay } from './decision/pay-by-credit.ts'
 import type { PendingVerdict } from './decision/pending-verdict.ts'
-import { holdUsOf, type Reservation, type ReserveOptions, VerdictReservation } from './decision/reservation.ts'
+import { holdUsOf, type Reservation, type ReserveOptions, VerdictReservation } from './decision/settlement.ts'
 import type { Engine } from './engine/engine.ts'
 import { ENGINE } from './engine/engine-of.ts'
 import { DianaError } from './errors.ts'

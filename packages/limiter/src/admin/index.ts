@@ -1,4 +1,4 @@
-export type { RuleMiss } from '../decision/explain-misses.ts'
+export type { RuleMiss } from '../decision/explain.ts'
 export { callOfKey } from '../dimensions/describe-key.ts'
 export type { OverrideOptions } from '../limits/assert-override.ts'
 export type { Override } from '../limits/overrides.ts'

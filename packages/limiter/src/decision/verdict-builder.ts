@@ -7,10 +7,10 @@ import { type Counters, tallyRefusalBy } from '../stats/counters.ts'
 import type { CompositeStore } from '../stores/composite-store.ts'
 import type { Reason } from '../verdict.ts'
 import type { CallPlan } from './call-plan.ts'
-import type { ChargeReservations } from './charge-reservation.ts'
 import type { PlanOptions } from './check-options.ts'
 import { type LevelAnswer, PendingVerdict, type VerdictOutcome } from './pending-verdict.ts'
 import { endMatters } from './quick-pass.ts'
+import type { ChargeReservations } from './receipt.ts'
 import { type Receipt, receiptsOf } from './receipt.ts'
 import type { RuleState } from './rule-state.ts'
 
@@ -53,8 +53,9 @@ export class VerdictBuilder {
   }
 
   /**
-   * `counted` says whether the charges of an allowed call were counted, `answeredAt` when a shared store answered: it counts
-   * waits from when it decided, which was earlier. An object of these would be allocated for every call.
+   * Makes the verdict. `counted` is true if the charges of an allowed call were counted; `answeredAt` is when a shared store
+   * answered: it counts waits from when it decided, which was earlier. The arguments are positional because an object of them is
+   * allocated for every call.
    */
   build(
     plan: CallPlan,

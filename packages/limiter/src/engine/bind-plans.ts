@@ -1,7 +1,6 @@
 import type { Meter } from '../algorithms/algorithm.ts'
-import { CallersInQueue } from '../decision/callers-in-queue.ts'
-import { type CallerLimits, type RuleWithLimits, ValueStates } from '../decision/plan-states.ts'
 import type { RuleState } from '../decision/rule-state.ts'
+import { type CallerLimits, CallersInQueue, type RuleWithLimits, ValueStates } from '../decision/rule-state.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import { LimitFamily } from '../stores/memory/limit-family.ts'
 import type { MemoryStore } from '../stores/memory/memory-store.ts'

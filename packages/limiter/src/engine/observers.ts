@@ -1,5 +1,5 @@
 import type { Call } from '../call.ts'
-import { busiestEstimate } from '../decision/estimate-of.ts'
+import { busiestEstimate } from '../decision/explain.ts'
 import type { RuleState } from '../decision/rule-state.ts'
 import type { Counters } from '../stats/counters.ts'
 import { Durations } from '../stats/durations.ts'
