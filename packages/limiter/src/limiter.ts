@@ -1,5 +1,6 @@
 import type { EventEmitter } from 'node:events'
 import { type Call, lazy } from './call.ts'
+import { warnOnce } from './common/warn-once.ts'
 import {
   type BlockedCaller,
   blockBy,
@@ -21,7 +22,6 @@ import { holdUsOf, type Reservation, type ReserveOptions, VerdictReservation } f
 import type { Engine } from './engine/engine.ts'
 import { ENGINE } from './engine/engine-of.ts'
 import { DianaError } from './errors.ts'
-import { assertHeaders } from './http/assert-headers.ts'
 import type { LimiterEvents, Status } from './limiter-status.ts'
 import type { Rule } from './rules/rule.ts'
 import type { RuleOptions } from './rules/schema/options.ts'
@@ -310,4 +310,24 @@ export class Limiter {
     }
     if (call.headers !== undefined) assertHeaders(call.headers)
   }
+}
+
+/** How many calls are checked for capital letters: enough to find the mistake, few enough to cost nothing. */
+const MOST_INSPECTED = 100
+
+let inspected = 0
+
+/** Throws for headers that cannot be read by name, such as those of a Request; warns once of names that no rule reads. */
+function assertHeaders(headers: NonNullable<Call['headers']>): void {
+  if (typeof headers !== 'object' || Symbol.iterator in headers) {
+    const remedy = 'pass Object.fromEntries(request.headers)'
+    throw new DianaError(
+      'BAD_CALL',
+      `headers must be a plain object of names in lower case, as Node has them: ${remedy}`,
+    )
+  }
+  if (inspected >= MOST_INSPECTED) return
+  inspected++
+  const name = Object.keys(headers).find(one => one !== one.toLowerCase())
+  if (name !== undefined) warnOnce('DIANA_HEADER_CASE', name)
 }
