@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { editOptions, type OptionChange } from '../../limiter/src/admin/edit-options.ts'
-import { documentChange, noteChanges } from '../../limiter/src/admin/rule-changes.ts'
+import { editOptions, type OptionChange } from '../../limiter/src/rules/edit/edit-options.ts'
+import { documentChange, noteChanges } from '../../limiter/src/rules/edit/rule-changes.ts'
 import { Figures } from './figures.ts'
 import { documents, names, ruleList, schema } from './rules.ts'
 import { processes, services } from './services.ts'

@@ -1,5 +1,3 @@
-import type { ClientCertificate } from './http/client-certificate.ts'
-
 /** What Diana may ask of a request. Filters make one; anything else may be added under `attributes`. */
 export interface Call {
   readonly method: string
@@ -28,6 +26,19 @@ export interface Call {
   readonly attributes?: Readonly<Record<string, string | undefined>> | undefined
   /** What is known of the body, for costs that are read from it. */
   readonly body?: CallBody | undefined
+}
+
+/** What identifies the holder of a verified client certificate. Several names of one kind are joined by a comma and a space. */
+export interface ClientCertificate {
+  /** The distinguished name, as in `CN=billing, O=Example`. */
+  readonly subject?: string | undefined
+  readonly cn?: string | undefined
+  /** Alternative names by their kind. */
+  readonly uri?: string | undefined
+  readonly dns?: string | undefined
+  readonly email?: string | undefined
+  /** SHA-256 of the certificate in lower-case hexadecimal digits. */
+  readonly fingerprint: string
 }
 
 /** What is known of the body of a request. */

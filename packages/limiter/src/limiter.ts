@@ -1,20 +1,27 @@
 import type { EventEmitter } from 'node:events'
 import { type Call, lazy } from './call.ts'
-import { blockBy, blockedBy, blockLeftMs, unblockBy } from './decision/blocklist.ts'
-import { type BlockedCaller, callOf, isCall, keyOf, type Who } from './decision/caller.ts'
+import { warnOnce } from './common/warn-once.ts'
+import {
+  type BlockedCaller,
+  blockBy,
+  blockedBy,
+  blockLeftMs,
+  callOf,
+  isCall,
+  keyOf,
+  unblockBy,
+  type Who,
+} from './decision/blocklist.ts'
 import { type CheckOptions, costOf, type NamedRules } from './decision/check-options.ts'
 import type { Decider } from './decision/decider.ts'
-import { busiestEstimate } from './decision/estimate-of.ts'
-import { Explanation, explainBlock, explainList, explainRules } from './decision/explain.ts'
-import { creditsOf, grantCredit } from './decision/grant-credit.ts'
+import { busiestEstimate, Explanation, explainBlock, explainList, explainRules } from './decision/explain.ts'
 import type { JointCall } from './decision/joint-decision.ts'
-import { type CreditContext, lookOrPay, takeOrPay } from './decision/pay-by-credit.ts'
+import { type CreditContext, creditsOf, grantCredit, lookOrPay, takeOrPay } from './decision/pay-by-credit.ts'
 import type { PendingVerdict } from './decision/pending-verdict.ts'
-import { holdUsOf, type Reservation, type ReserveOptions, VerdictReservation } from './decision/reservation.ts'
+import { holdUsOf, type Reservation, type ReserveOptions, VerdictReservation } from './decision/settlement.ts'
 import type { Engine } from './engine/engine.ts'
 import { ENGINE } from './engine/engine-of.ts'
 import { DianaError } from './errors.ts'
-import { assertHeaders } from './http/assert-headers.ts'
 import type { LimiterEvents, Status } from './limiter-status.ts'
 import type { Rule } from './rules/rule.ts'
 import type { RuleOptions } from './rules/schema/options.ts'
@@ -303,4 +310,24 @@ export class Limiter {
     }
     if (call.headers !== undefined) assertHeaders(call.headers)
   }
+}
+
+/** How many calls are checked for capital letters: enough to find the mistake, few enough to cost nothing. */
+const MOST_INSPECTED = 100
+
+let inspected = 0
+
+/** Throws for headers that cannot be read by name, such as those of a Request; warns once of names that no rule reads. */
+function assertHeaders(headers: NonNullable<Call['headers']>): void {
+  if (typeof headers !== 'object' || Symbol.iterator in headers) {
+    const remedy = 'pass Object.fromEntries(request.headers)'
+    throw new DianaError(
+      'BAD_CALL',
+      `headers must be a plain object of names in lower case, as Node has them: ${remedy}`,
+    )
+  }
+  if (inspected >= MOST_INSPECTED) return
+  inspected++
+  const name = Object.keys(headers).find(one => one !== one.toLowerCase())
+  if (name !== undefined) warnOnce('DIANA_HEADER_CASE', name)
 }

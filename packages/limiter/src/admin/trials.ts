@@ -1,10 +1,10 @@
 import { DianaError } from '../errors.ts'
+import { editRule } from '../rules/edit/edit-rule.ts'
 import { formatMistake, type Mistake } from '../rules/mistake.ts'
 import type { Vocabulary } from '../rules/parse.ts'
 import { parseRemote } from '../rules/parse-text.ts'
 import type { Rule, RuleDocument } from '../rules/rule.ts'
 import type { RemoteOptions } from '../rules/yaml/read-document.ts'
-import { editRule } from './edit-rule.ts'
 
 /** A changed rule that runs in shadow beside the one it would replace. */
 export interface Trial {

@@ -79,7 +79,7 @@ describe('adaptive concurrency in a limiter', () => {
   })
 
   it('refuses with a problem type of its own and a time to come back that varies', async () => {
-    const { refusal } = await import('../filters/answers/answer.ts')
+    const { refusal } = await import('../answers/answer.ts')
     const { limiter } = await start({ limit: 1 })
     await limiter.check(call)
     const refused = await limiter.check(call)

@@ -223,3 +223,8 @@ export class InvalidLimitError extends Error {
     this.field = field
   }
 }
+
+/** What a meter can admit at once to a key that has used nothing. */
+export function capacityOf(meter: Meter, now = 0): number {
+  return meter.most ?? meter.remaining(new Float64Array(meter.slots), 0, now)
+}

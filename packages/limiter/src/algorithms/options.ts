@@ -1,5 +1,6 @@
 /**
- * The options of each algorithm in a rule that is given in code. For an algorithm of your own, add them here:
+ * The options of each algorithm in a rule that is given in code; its names are the list that other lists of algorithms are checked
+ * against. For an algorithm of your own, add them here:
  *
  *     declare module 'diana-limiter' {
  *       interface AlgorithmOptions { 'my-algorithm': { readonly size?: number } }

@@ -1,9 +1,9 @@
-import { assertStore } from '../distributed/given-store.ts'
 import { DianaError } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
+import { assertStore } from './given-store.ts'
 import type { LimiterOptions } from './limiter-options.ts'
 
-export { assertStore } from '../distributed/given-store.ts'
+export { assertStore } from './given-store.ts'
 export type { LimiterOptions } from './limiter-options.ts'
 
 /** Long enough to join a store that answers, so that the first calls are counted there. */

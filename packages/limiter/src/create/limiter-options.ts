@@ -1,10 +1,10 @@
 import type { Algorithm } from '../algorithms/algorithm.ts'
 import type { Clock } from '../common/clock.ts'
 import type { Dimension } from '../dimensions/dimension.ts'
-import type { GivenStore } from '../distributed/given-store.ts'
 import type { DocumentOptions } from '../rules/schema/options.ts'
 import type { Section } from '../rules/schema/section.ts'
 import type { SourceKind } from '../sources/source.ts'
+import type { GivenStore } from './given-store.ts'
 
 /** A rule file's path, or the options of a rule file in code; and the options that a rule file does not have. */
 export interface LimiterOptions extends Omit<DocumentOptions, 'store'> {

@@ -1,8 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { GivenFunctions } from '../dimensions/reading/given-functions.ts'
-import { storeInput } from '../distributed/given-store.ts'
-import type { OpenedStore } from '../distributed/open-store.ts'
 import { Engine } from '../engine/engine.ts'
 import { DianaError } from '../errors.ts'
 import { Limiter } from '../limiter.ts'
@@ -14,7 +12,9 @@ import { documentToInput } from '../rules/to-input.ts'
 import { hashText } from '../sources/client/text.ts'
 import type { Source, SourceKind } from '../sources/source.ts'
 import type { CountingStore } from '../stores/counting/client.ts'
+import { storeInput } from './given-store.ts'
 import type { LimiterOptions } from './limiter-options.ts'
+import type { OpenedStore } from './open-store.ts'
 
 const COUNTING_START_MS = 2000
 
@@ -134,7 +134,7 @@ async function connect(
   document: RuleDocument,
 ): Promise<OpenedStore | undefined> {
   if (!document.store) return undefined
-  const { openStore } = await import('../distributed/open-store.ts')
+  const { openStore } = await import('./open-store.ts')
   return await openStore(store, document.store, { clock, isObserver })
 }
 

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import type { Call } from '../call.ts'
 import { DEFAULT_HOLD_MS } from '../rules/schema/cost.ts'
 import { type LocalCharge, localCharge } from '../stores/memory/memory-store.ts'
@@ -5,9 +6,8 @@ import { resetsSoFar, type Table } from '../stores/memory/table.ts'
 import { type SharedCharge, sharedCharge } from '../stores/shared-charge.ts'
 import type { FleetCounter } from '../stores/store.ts'
 import { isSpecial, type PlanOptions } from './check-options.ts'
-import { hasRoom } from './queue-room.ts'
-import { nextReservationId } from './reservation-id.ts'
 import type { BlockCounters, RuleState } from './rule-state.ts'
+import { hasRoom } from './rule-state.ts'
 
 /** One call that is being decided: the rules it meets, and a charge for each. It is used again for the next call. */
 export class CallPlan {
@@ -133,4 +133,13 @@ export function costBy(rule: RuleState['rule'], call: Call, given: number): numb
 function holdUsOf({ holdMs }: RuleState['rule'], holdUs: number | undefined): number {
   if (holdUs === undefined) return holdMs === undefined ? 0 : holdMs * 1000
   return holdUs > 0 ? holdUs : (holdMs ?? DEFAULT_HOLD_MS) * 1000
+}
+
+// not at load time: some runtimes have no random numbers before the first request
+let lastId: number | undefined
+
+/** An id that no other process has, and no other call of this one. */
+export function nextReservationId(): number {
+  lastId = (lastId ?? randomInt(2 ** 47)) + 1
+  return lastId
 }

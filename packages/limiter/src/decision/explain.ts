@@ -3,9 +3,10 @@ import type { Limit } from '../algorithms/algorithm.ts'
 import type { Call } from '../call.ts'
 import { formatDuration } from '../common/duration.ts'
 import { describePart, type KeyPart } from '../dimensions/key.ts'
-import type { CompositeStore } from '../distributed/composite-store.ts'
+import { compileMatch } from '../rules/match/match.ts'
+import type { Match, Rule } from '../rules/rule.ts'
+import type { CompositeStore } from '../stores/composite-store.ts'
 import type { Decision } from '../verdict.ts'
-import { estimateOf } from './estimate-of.ts'
 import type { ListedCaller } from './rule-selector.ts'
 import type { RuleState } from './rule-state.ts'
 
@@ -128,4 +129,55 @@ export function explainBlock(rule: string, leftMs: number): CallerStanding {
   const left = formatDuration(Math.ceil(leftMs))
   const means = `blocked by rule "${rule}" for another ${left}: every call that this rule is about is refused until then`
   return { is: 'blocked', rule, leftMs, means }
+}
+
+/** A rule that does not decide a call, and why. */
+export interface RuleMiss {
+  readonly rule: string
+  readonly reason: string
+}
+
+/** Why each of these rules does not match a call. */
+export function explainMisses(call: Call, rules: readonly Rule[]): RuleMiss[] {
+  return rules.map(rule => ({ rule: rule.id, reason: reasonOf(rule, call) }))
+}
+
+function reasonOf({ enabled, match }: Rule, call: Call): string {
+  if (!enabled) return 'it is off (enabled: false)'
+  if (match.none) return 'only calls that name it are counted (match: none)'
+  for (const part of ['method', 'host', 'path', 'header', 'attribute'] as const) {
+    const only: Match = { [part]: match[part] }
+    if (match[part] === undefined || compileMatch([{ match: only }])(call, []) > 0) continue
+    if (part === 'header') return `its headers are ${namedValues(match.header)}`
+    if (part === 'attribute') return `its attributes are ${namedValues(match.attribute)}`
+    return `its ${part} is ${match[part]!.join(', ')}, not ${call[part] ?? 'given'}`
+  }
+  return 'it lets this caller off (allow, or missing: skip)'
+}
+
+function namedValues(values: Match['header'] = {}): string {
+  return Object.entries(values)
+    .map(([name, values]) => `${name}: ${values.join(' or ')}`)
+    .join('; ')
+}
+
+const MOST_KEYS = 1000
+
+/** What a rule that finds its limit has found for a key; undefined for other rules. */
+export function estimateOf({ table }: RuleState, key: string, nowUs: number): Estimate | undefined {
+  const slot = table.find(key)
+  return table.meters[0]?.estimate?.(table.state(slot), table.base(slot), nowUs)
+}
+
+/** The same for the key with the most calls in flight, among the first thousand. */
+export function busiestEstimate(state: RuleState, nowUs: number): Estimate | undefined {
+  if (state.table.meters[0]?.estimate === undefined) return undefined
+  let busiest: Estimate | undefined
+  let keys = 0
+  for (const [key] of state.table.entries()) {
+    const estimate = estimateOf(state, key, nowUs)!
+    if (busiest === undefined || estimate.inFlight > busiest.inFlight) busiest = estimate
+    if (++keys >= MOST_KEYS) break
+  }
+  return busiest
 }

@@ -1,5 +1,5 @@
 import type { Call } from '../call.ts'
-import type { CompositeStore } from '../distributed/composite-store.ts'
+import type { CompositeStore } from '../stores/composite-store.ts'
 import type { LocalCharge, MemoryStore } from '../stores/memory/memory-store.ts'
 import type { SharedCharge } from '../stores/shared-charge.ts'
 import { CallPlan } from './call-plan.ts'

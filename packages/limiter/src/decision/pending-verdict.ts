@@ -1,11 +1,12 @@
 import { inspect } from 'node:util'
 import type { Meter } from '../algorithms/algorithm.ts'
 import type { Call } from '../call.ts'
+import { DianaError } from '../errors.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import type { Answer } from '../rules/rule.ts'
+import type { Refunded } from '../stores/memory/refund-local.ts'
 import type { ActualCost, Decision, Outcome, Reason, Verdict } from '../verdict.ts'
-import { assertActualCost } from './actual-cost.ts'
-import type { Receipt, Refunded } from './receipt.ts'
+import type { Receipt } from './receipt.ts'
 import type { RuleState } from './rule-state.ts'
 
 /** A call that was decided, with what is needed to find its charges again. */
@@ -294,4 +295,21 @@ function decisionsOf(levels: LevelAnswer | undefined): readonly Decision[] {
     })
   }
   return decisions
+}
+
+/** Throws unless each cost is a whole number of 0 or more. */
+export function assertActualCost(actual: ActualCost): void {
+  const costs: unknown[] = typeof actual === 'object' && actual !== null ? Object.values(actual) : [actual]
+  for (const cost of costs) assertCost(cost)
+}
+
+/** What a call has cost by one rule; undefined if that is not said. */
+export function actualCostBy(rule: string, actual: ActualCost): number | undefined {
+  if (typeof actual === 'number') return actual
+  return Object.hasOwn(actual, rule) ? actual[rule] : undefined
+}
+
+function assertCost(cost: unknown): void {
+  if (Number.isSafeInteger(cost) && (cost as number) >= 0) return
+  throw new DianaError('BAD_CALL', `cost must be a whole number of 0 or more, not ${String(cost)}`)
 }

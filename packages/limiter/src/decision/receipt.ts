@@ -1,7 +1,8 @@
 import type { Ending } from '../algorithms/adaptive/estimator.ts'
-import type { Meter, Overrun } from '../algorithms/algorithm.ts'
-import { OVERFLOW_SLOT, resetsSoFar, type Table } from '../stores/memory/table.ts'
-import type { Expiring } from '../stores/open-reservations.ts'
+import type { Overrun } from '../algorithms/algorithm.ts'
+import { type Refunded, refundLocal } from '../stores/memory/refund-local.ts'
+import { OVERFLOW_SLOT, resetsSoFar } from '../stores/memory/table.ts'
+import { type Expiring, OpenReservations } from '../stores/open-reservations.ts'
 import type { SharedCharge } from '../stores/shared-charge.ts'
 import type { CallPlan } from './call-plan.ts'
 import type { RuleState } from './rule-state.ts'
@@ -55,9 +56,6 @@ interface SharedRefunds {
   settle(charge: SharedCharge, actual: number, overrun: Overrun): Promise<void>
   expire(charge: SharedCharge): void
 }
-
-/** Which levels of a charge are refunded: concurrency slots, counts of calls, or both. */
-export type Refunded = 'held' | 'passed' | 'all'
 
 /**
  * The charges of a call that was counted. `answeredAt` is when a shared store answered. With `reservations`, those that wait to be
@@ -124,24 +122,6 @@ function closeReservation({ reservation, state, cost }: Receipt): boolean {
   return isOpen
 }
 
-/** The same for a charge that was counted in a table of this process. */
-export function refundLocal(
-  charged: Pick<Receipt, 'key' | 'cost' | 'slot' | 'moment' | 'resetsBefore'> & { readonly table: Table },
-  now: number,
-  which: Refunded,
-  ending?: Ending,
-): void {
-  const { table, key, cost, slot, moment, resetsBefore } = charged
-  const applies = (meter: Meter): boolean => which === 'all' || meter.needsRelease === (which === 'held')
-  if (table.family !== undefined) {
-    if (!table.isResetSince(slot, resetsBefore)) table.family.giveBack(key, now, cost, moment, applies, ending)
-    return
-  }
-  // a slot that was swept may belong to another key by now
-  if ((slot !== OVERFLOW_SLOT && table.find(key) !== slot) || table.isResetSince(slot, resetsBefore)) return
-  table.giveBack(slot, now, cost, moment, applies, ending)
-}
-
 /** Counts a charge again that was just refunded, as early as it fits: a call that was admitted is not refused later. */
 export function recharge(receipt: Receipt, now: number): Receipt {
   const { cost, slot } = receipt
@@ -163,4 +143,45 @@ export function recharge(receipt: Receipt, now: number): Receipt {
     receipt.state.tally.amountsSoFar.released -= cost
   }
   return again
+}
+
+/** The reservations of one limiter; those of rules that are counted in this process are refunded here when they end. */
+export class ChargeReservations implements ReservationBook {
+  /** Read by every call that is decided, to see whether one has ended. */
+  readonly open: OpenReservations<ChargeReservation> = new OpenReservations()
+
+  /** Follows a charge that was just counted; returns its receipt. */
+  add(receipt: Receipt, terms: Pick<ChargeReservation, 'id' | 'holdUs' | 'until' | 'overrun'>): Receipt {
+    const reservation: ChargeReservation = { ...terms, receipt, status: 'open' }
+    reservation.receipt = { ...receipt, reservation }
+    receipt.state.tally.amountsSoFar.reserved += receipt.cost
+    this.open.add(reservation)
+    return reservation.receipt
+  }
+
+  /** Marks a reservation as settled, and returns what it was before. */
+  close(reservation: ChargeReservation): ChargeReservation['status'] {
+    const { status } = reservation
+    reservation.status = 'settled'
+    this.open.delete(reservation)
+    return status
+  }
+
+  /** Releases what was not settled in time; before any call is decided. */
+  releaseEnded(now: number): void {
+    for (const reservation of this.open.takeEnded(now)) {
+      const { receipt, until, status } = reservation
+      if (status !== 'open') continue
+      reservation.status = 'ended'
+      receipt.state.tally.amountsSoFar.expired += receipt.cost
+      if (receipt.expire) receipt.expire()
+      else refundLocal({ ...receipt, table: receipt.state.table }, until, 'passed')
+    }
+  }
+}
+
+/** Whether what was charged in this process was forgotten since, by a reset of its key. */
+export function isForgotten({ state: { table }, key, slot, resetsBefore }: Receipt): boolean {
+  if (slot === OVERFLOW_SLOT ? key !== '' : table.find(key) !== slot) return false
+  return table.isResetSince(slot, resetsBefore)
 }

@@ -2,7 +2,7 @@ import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createLimiter } from '../create/create-limiter.ts'
-import type { Reservation } from './reservation.ts'
+import type { Reservation } from './settlement.ts'
 
 const call = { method: 'POST', path: '/v1/chat', attributes: { account: 'u1' } }
 const start = 1_794_712_380_000

@@ -1,16 +1,16 @@
 import type { Meter } from '../algorithms/algorithm.ts'
 import type { Call } from '../call.ts'
 import { isFunctionName } from '../dimensions/reading/given-functions.ts'
-import type { CompositeStore } from '../distributed/composite-store.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import type { Answer } from '../rules/rule.ts'
-import { type Counters, isDegraded, tallyRefusal } from '../stats/counters.ts'
+import { type Counters, tallyRefusalBy } from '../stats/counters.ts'
+import type { CompositeStore } from '../stores/composite-store.ts'
 import type { Reason } from '../verdict.ts'
 import type { CallPlan } from './call-plan.ts'
-import type { ChargeReservations } from './charge-reservation.ts'
 import type { PlanOptions } from './check-options.ts'
 import { type LevelAnswer, PendingVerdict, type VerdictOutcome } from './pending-verdict.ts'
 import { endMatters } from './quick-pass.ts'
+import type { ChargeReservations } from './receipt.ts'
 import { type Receipt, receiptsOf } from './receipt.ts'
 import type { RuleState } from './rule-state.ts'
 
@@ -53,8 +53,9 @@ export class VerdictBuilder {
   }
 
   /**
-   * `counted` says whether the charges of an allowed call were counted, `answeredAt` when a shared store answered: it counts
-   * waits from when it decided, which was earlier. An object of these would be allocated for every call.
+   * Makes the verdict. `counted` is true if the charges of an allowed call were counted; `answeredAt` is when a shared store
+   * answered: it counts waits from when it decided, which was earlier. The arguments are positional because an object of them is
+   * allocated for every call.
    */
   build(
     plan: CallPlan,
@@ -220,4 +221,18 @@ function tallyPass({ tally, counter }: RuleState, charge: PlannedCharge): void {
   if (charge.wait > 0 && charge.enforced) tally.waited++
   if (!charge.fits) tally.shadowRefused++
   if (counter && isDegraded(charge)) tally.degradedAllowed++
+}
+
+/** Counts a call that was refused: for the rule that takes longest to let it pass. */
+function tallyRefusal({ found, charges }: CallPlan, binding: RuleState | undefined, counters: Counters): void {
+  const charge = binding && charges[found.indexOf(binding)]
+  tallyRefusalBy(binding, charge?.key ?? '', counters, charge !== undefined && isDegraded(charge))
+}
+
+/** True if a charge to shared counts was decided without asking them. */
+function isDegraded(charge: CallPlan['charges'][number]): boolean {
+  if (charge.kind === 'local') return false
+  const { countedBy, fits, delays } = charge
+  // no store counts what `whenStoreDown: allow` or `refuse` decides; the deny cache names the moment at which a key has room
+  return countedBy === 'memory' || (countedBy === 'none' && (fits || delays[0] === Number.POSITIVE_INFINITY))
 }

@@ -2,10 +2,13 @@ import type { AlgorithmChoice } from '../algorithms/options.ts'
 import type { Call } from '../call.ts'
 import { assertLimiter } from '../common/assert-limiter.ts'
 import { isAsyncFunction, valueNow } from '../common/sync-function.ts'
+import { GivenFunctions } from '../dimensions/reading/given-functions.ts'
+import { Engine } from '../engine/engine.ts'
 import { DianaError } from '../errors.ts'
-import type { Limiter } from '../limiter.ts'
+import { Limiter } from '../limiter.ts'
+import { mergeExtensions } from '../reload/plugins.ts'
+import { parseOptions } from '../rules/parse.ts'
 import type { CommonRuleOptions } from '../rules/schema/options.ts'
-import { defaultLimiter } from './default-limiter.ts'
 
 /** A limit on a function, with the options of a rule; what depends on the call is a function of its arguments. */
 export type RateLimitOptions<Args extends readonly unknown[] = never[]> = FunctionLimitOptions<Args> &
@@ -135,4 +138,20 @@ function freeName(name: string, limiter: Limiter): string {
   for (let copy = 2; ids.has(id); copy++) id = `${spelled}-${copy}`
   ids.add(id)
   return id
+}
+
+let known: Limiter | undefined
+
+/** The limiter of decorators that name none: it counts in this process, has only their rules, and is created on first use. */
+export function defaultLimiter(): Limiter {
+  known ??= create()
+  return known
+}
+
+function create(): Limiter {
+  const vocabulary = mergeExtensions({}, [])
+  const given = new GivenFunctions()
+  const document = parseOptions({ rules: [] }, vocabulary).document!
+  const dimensions = [...vocabulary.dimensions, given.dimension]
+  return new Limiter(new Engine({ algorithms: vocabulary.algorithms, dimensions, given, vocabulary, document }))
 }

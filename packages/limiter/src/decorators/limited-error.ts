@@ -1,5 +1,5 @@
+import { type Refusal, refusal } from '../answers/answer.ts'
 import { DianaError } from '../errors.ts'
-import { type Refusal, refusal } from '../filters/answers/answer.ts'
 import type { Verdict } from '../verdict.ts'
 
 const FIRST_ERROR = 400

@@ -1,5 +1,5 @@
-import type { Call } from '../call.ts'
-import { type ClientCertificate, certificateParts } from '../http/client-certificate.ts'
+import type { Call, ClientCertificate } from '../call.ts'
+import { certificateParts } from '../http/client-certificate.ts'
 import type { Dimension } from './dimension.ts'
 
 /** A field of the verified client certificate: `client-certificate:cn`. No header can replace it. */

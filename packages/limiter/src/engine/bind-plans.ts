@@ -1,7 +1,6 @@
 import type { Meter } from '../algorithms/algorithm.ts'
-import { CallersInQueue } from '../decision/callers-in-queue.ts'
-import { type CallerLimits, ValueStates } from '../decision/plan-states.ts'
 import type { RuleState } from '../decision/rule-state.ts'
+import { type CallerLimits, CallersInQueue, type RuleWithLimits, ValueStates } from '../decision/rule-state.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import { LimitFamily } from '../stores/memory/limit-family.ts'
 import type { MemoryStore } from '../stores/memory/memory-store.ts'
@@ -70,7 +69,7 @@ function nameOf({ terms }: CompiledRule): string {
 }
 
 /** The states of all limits of a rule. `standard` is that of its default, whose table is that of its limit from now on. */
-export class PlanBinding {
+export class PlanBinding implements RuleWithLimits {
   readonly tables: PlanTables
   readonly states: ValueStates
   readonly standard: RuleState

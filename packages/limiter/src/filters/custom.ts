@@ -1,7 +1,7 @@
+export type { Refusal } from '../answers/answer.ts'
+export type { CustomAnswer } from '../answers/custom-answer.ts'
+export type { HeaderLine } from '../answers/headers.ts'
 export { admit, verdictOf } from './admit.ts'
-export type { Refusal } from './answers/answer.ts'
-export type { CustomAnswer } from './answers/custom-answer.ts'
-export type { HeaderLine } from './answers/headers.ts'
 export type { AnswerObserver, SettledCost } from './costs/cost-settling.ts'
 export {
   createFilter,

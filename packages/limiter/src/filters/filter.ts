@@ -1,3 +1,4 @@
+import type { CustomAnswer } from '../answers/custom-answer.ts'
 import type { Call } from '../call.ts'
 import { assertLimiter } from '../common/assert-limiter.ts'
 import { warnOfEach } from '../common/warn-once.ts'
@@ -8,7 +9,6 @@ import type { Limiter } from '../limiter.ts'
 import type { RuleDocument } from '../rules/rule.ts'
 import type { RuleOptions } from '../rules/schema/options.ts'
 import type { Verdict } from '../verdict.ts'
-import type { CustomAnswer } from './answers/custom-answer.ts'
 import { assertOptions, assertRouteOptions } from './assert-options.ts'
 import type { Framework } from './frameworks/framework.ts'
 

@@ -1,8 +1,9 @@
 import type { EventEmitter } from 'node:events'
+import type { Refusal } from '../answers/answer.ts'
 import { DianaError } from '../errors.ts'
+import { normalizeTarget } from '../http/path.ts'
 import type { Limiter } from '../limiter.ts'
 import { admit } from './admit.ts'
-import type { Refusal } from './answers/answer.ts'
 import {
   createFilter,
   createRouteFilter,
@@ -12,7 +13,6 @@ import {
   type RouteOptions,
 } from './filter.ts'
 import { httpFramework, tunnelFramework } from './frameworks/http.ts'
-import { settleTarget } from './frameworks/http-target.ts'
 import { assertMounted } from './frameworks/mount-check.ts'
 import { isGone, type NodeRequest, type NodeResponse } from './frameworks/node.ts'
 import { isOneLimit, type RateLimitOptions } from './one-line/options.ts'
@@ -217,4 +217,20 @@ function goThrough<Request extends NodeRequest, Reply>(
   const passes = admit(filter, request, reply)
   if (passes === true) next(request, reply, head)
   else if (passes !== false) void passes.then(passed => passed && next(request, reply, head))
+}
+
+/** Brings a request's target to the one spelling that is counted and served; false if it has none. */
+function settleTarget(request: NodeRequest): boolean {
+  const url = request.url ?? '/'
+  // CONNECT names a host and no path
+  if (request.method === 'CONNECT') return true
+  const target = normalizeTarget(url)
+  if (target === undefined) return false
+  const { path, query } = target
+  if (query === undefined) {
+    if (path !== url) request.url = path
+  } else if (url.length !== path.length + query.length + 1 || !url.startsWith(path)) {
+    request.url = `${path}?${query}`
+  }
+  return true
 }

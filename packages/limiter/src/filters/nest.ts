@@ -11,7 +11,7 @@ import { DianaGuard } from './frameworks/nest-guard.ts'
 import { LimitedFilter } from './frameworks/nest-limited.ts'
 import { isOneLimit, type RateLimitOptions, sortOptions } from './one-line/options.ts'
 
-export type { CustomAnswer } from './answers/custom-answer.ts'
+export type { CustomAnswer } from '../answers/custom-answer.ts'
 export type { FilterOptions } from './filter.ts'
 export type { NestRequest } from './frameworks/nest.ts'
 export { DianaGuard } from './frameworks/nest-guard.ts'

@@ -1,6 +1,6 @@
+import type { Refusal } from '../answers/answer.ts'
+import { type CustomAnswer, customRefusal } from '../answers/custom-answer.ts'
 import type { Verdict } from '../verdict.ts'
-import type { Refusal } from './answers/answer.ts'
-import { type CustomAnswer, customRefusal } from './answers/custom-answer.ts'
 import type { Filter } from './filter.ts'
 import { isThenable, report } from './report.ts'
 

@@ -1,9 +1,11 @@
 import { type Call, lazy } from '../call.ts'
 import { valueNow } from '../common/sync-function.ts'
+import { warnOnce } from '../common/warn-once.ts'
+import { parseNetwork } from '../http/ip-address.ts'
+import type { RuleDocument } from '../rules/rule.ts'
 import type { Filter } from './filter.ts'
 import { pathBehindHost, queryOf, spelledPath } from './frameworks/spelled-path.ts'
 import { report } from './report.ts'
-import { warnOfTrust, warnOfUntrustedProxy } from './trust.ts'
 
 /** The document that was checked last; rules change seldom. */
 let knownDocument: Filter<never, never>['trust']['document'] | undefined
@@ -135,3 +137,19 @@ function isForwarded(headers: Call['headers']): boolean {
 }
 
 Object.defineProperty(RequestCall.prototype, lazy, { value: true })
+
+/** Warns if a document trusts every address as a proxy: each caller could then choose their own address. */
+export function warnOfTrust({ trustProxy }: Pick<RuleDocument, 'trustProxy'>): void {
+  if (typeof trustProxy !== 'number' && trustProxy.some(isEveryAddress)) warnOnce('DIANA_TRUSTS_EVERYONE')
+}
+
+/** Warns that a proxy names the caller, and no proxy is trusted. */
+export function warnOfUntrustedProxy(): void {
+  warnOnce('DIANA_PROXY_NOT_TRUSTED')
+}
+
+/** Whether a network holds half of all addresses or more, in either family. */
+function isEveryAddress(text: string): boolean {
+  const length = parseNetwork(text)?.length ?? 128
+  return length <= 3 || length === 96 || length === 97
+}

@@ -1,19 +1,7 @@
 import type { X509Certificate } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-
-/** What identifies the holder of a verified client certificate. Several names of one kind are joined by a comma and a space. */
-export interface ClientCertificate {
-  /** The distinguished name, as in `CN=billing, O=Example`. */
-  readonly subject?: string | undefined
-  readonly cn?: string | undefined
-  /** Alternative names by their kind. */
-  readonly uri?: string | undefined
-  readonly dns?: string | undefined
-  readonly email?: string | undefined
-  /** SHA-256 of the certificate in lower-case hexadecimal digits. */
-  readonly fingerprint: string
-}
+import type { ClientCertificate } from '../call.ts'
 
 /** The parts of a client certificate that rules can count by. */
 export const certificateParts: readonly (keyof ClientCertificate)[] = [

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readForwarded } from './forwarded.ts'
-import { createAddressReader } from './ip-address.ts'
+import { createAddressReader, readForwarded } from './ip-address.ts'
 
 describe('an item of Forwarded', () => {
   it.each([

@@ -2,10 +2,8 @@ import { setMaxListeners } from 'node:events'
 import type { Call } from '../call.ts'
 import { type Repeated, repeat, visitAll } from '../common/background.ts'
 import { warnOnce } from '../common/warn-once.ts'
-import type { CallerLimits } from '../decision/plan-states.ts'
-import type { RuleState } from '../decision/rule-state.ts'
+import type { CallerLimits, RuleState, RuleWithLimits } from '../decision/rule-state.ts'
 import { describePart } from '../dimensions/key.ts'
-import type { PlanBinding } from '../engine/bind-plans.ts'
 import { fetchText } from '../sources/client/fetch-text.ts'
 import type { SendCommand } from '../stores/redis/send-command.ts'
 import { LimitCache, type LimitEntry, LONGEST_TEXT, TIMEOUT_MS } from './limit-cache.ts'
@@ -58,7 +56,7 @@ export class OutsideLimits {
   }
 
   /** The limits of the callers of a rule; undefined if the rule has none from outside. */
-  limitsOf(binding: PlanBinding): CallerLimits | undefined {
+  limitsOf(binding: RuleWithLimits): CallerLimits | undefined {
     const { rule } = binding.standard
     const { from, overrides } = rule.plans!
     if (from === undefined && !overrides) return undefined
@@ -75,7 +73,7 @@ export class OutsideLimits {
     }
   }
 
-  #stateIn({ cache, label }: Cached, binding: PlanBinding, key: string, call: Call): RuleState | undefined {
+  #stateIn({ cache, label }: Cached, binding: RuleWithLimits, key: string, call: Call): RuleState | undefined {
     const nowMs = this.#nowMs
     const entry = cache.find(key)
     if (cache.isDue(entry, nowMs)) cache.ask(key, callerOf(binding.standard, call, key), nowMs)
@@ -94,7 +92,7 @@ export class OutsideLimits {
     visitAll('limits of operators', await this.overrides.changes(), refresh, () => {})
   }
 
-  #stateOf(binding: PlanBinding, { known }: LimitEntry, label: string): RuleState | undefined {
+  #stateOf(binding: RuleWithLimits, { known }: LimitEntry, label: string): RuleState | undefined {
     const { rule } = binding.standard
     const until = Number.isFinite(known!.untilMs) ? ` until ${new Date(known!.untilMs).toISOString()}` : ''
     try {
@@ -109,7 +107,7 @@ export class OutsideLimits {
   }
 
   /** Caches are kept when rules change, as long as they ask the same. */
-  #cachesOf({ standard: { rule } }: PlanBinding): readonly Cached[] {
+  #cachesOf({ standard: { rule } }: RuleWithLimits): readonly Cached[] {
     const { from, overrides } = rule.plans!
     const found: Cached[] = []
     const add = (

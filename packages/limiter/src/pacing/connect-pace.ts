@@ -1,6 +1,6 @@
 import type { Curve } from '../algorithms/smooth.ts'
 import { DEFAULT_PREFIX } from '../common/redis-url.ts'
-import { TooLate } from '../stores/failover/deadline.ts'
+import { TooLate } from '../common/within.ts'
 import { Fleet } from '../stores/membership/fleet.ts'
 import { Heartbeat } from '../stores/membership/heartbeat.ts'
 import { RedisRegistry } from '../stores/membership/redis-registry.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { emptied, Smooth } from '../algorithms/smooth.ts'
-import { within } from '../stores/failover/deadline.ts'
+import { within } from '../common/within.ts'
 import type { Fleet } from '../stores/membership/fleet.ts'
 import type { PaceAnswer, PaceRequest, RedisPace } from '../stores/redis/pace.ts'
 import type { Connected, FleetPaceOptions } from './connect-pace.ts'

@@ -1,6 +1,6 @@
-import type { QueuedWaiter } from '../decision/callers-in-queue.ts'
 import type { PendingVerdict } from '../decision/pending-verdict.ts'
 import type { Receipt } from '../decision/receipt.ts'
+import type { QueuedWaiter } from '../decision/rule-state.ts'
 import type { Sleeper } from './wake-heap.ts'
 
 /** Calls that wait and are all alike. */

@@ -1,7 +1,7 @@
 import { reportFault } from '../common/faults.ts'
 import type { PendingVerdict } from '../decision/pending-verdict.ts'
-import { enterQueue, leaveQueue } from '../decision/queue-room.ts'
 import type { Receipt } from '../decision/receipt.ts'
+import { enterQueue, leaveQueue } from '../decision/rule-state.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import { getOrAdd } from '../rules/get-or-add.ts'
 import type { Table } from '../stores/memory/table.ts'

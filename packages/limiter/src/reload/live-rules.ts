@@ -12,8 +12,7 @@ import { fileSource } from '../sources/file.ts'
 import type { Source, SourceDocument } from '../sources/source.ts'
 import type { DocumentTasks } from './document-tasks.ts'
 import type { DocumentThread } from './document-thread.ts'
-import { overlay } from './overlay.ts'
-import { readSnapshot, removeSnapshot, writeSnapshot } from './snapshot.ts'
+import { overlay, readSnapshot, removeSnapshot, writeSnapshot } from './snapshot.ts'
 import { Origin, type OriginListener, type SourceStatus } from './source-state.ts'
 
 /** What LiveRules reports to the engine. */

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Stats } from 'node:fs'
 import { rename, rm, writeFile } from 'node:fs/promises'
 import { fileFault, readRegularFile } from '../common/regular-file.ts'
+import type { Rule } from '../rules/rule.ts'
 
 /** The last document of a config center, kept on disk for a start without it. */
 export interface Snapshot {
@@ -71,4 +72,12 @@ function isSnapshot(value: unknown): value is Snapshot {
   if (typeof value !== 'object' || value === null) return false
   const { source, version, text } = value as Record<string, unknown>
   return typeof source === 'string' && typeof version === 'string' && typeof text === 'string'
+}
+
+/** Local rules, replaced by remote ones with the same id, and followed by the other remote rules. */
+export function overlay(local: readonly Rule[], remote: readonly Rule[]): Rule[] {
+  const winning = new Map(remote.map(rule => [rule.id, rule]))
+  const replaced = local.map(rule => winning.get(rule.id) ?? rule)
+  const known = new Set(local.map(rule => rule.id))
+  return [...replaced, ...remote.filter(rule => !known.has(rule.id))]
 }

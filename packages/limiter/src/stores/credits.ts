@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { UnreadableReply } from './failover/store-error.ts'
 import { escapePart } from './redis/counter.ts'
 import { evaluate, scriptOf } from './redis/script/evaluate-script.ts'
 import { credit } from './redis/script/generated.ts'
 import type { SendCommand } from './redis/send-command.ts'
+import { UnreadableReply } from './store-error.ts'
 
 /** The most that one caller may have: sums stay exact. */
 export const MOST_CREDIT = 1e15

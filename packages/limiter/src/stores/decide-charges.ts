@@ -1,5 +1,5 @@
 import type { Meter } from '../algorithms/algorithm.ts'
-import { type CatchUp, catchUpTable } from './failover/catch-up.ts'
+import { type CatchUp, catchUpTable } from './catch-up.ts'
 import { delayBeside, type Held } from './leases/reservations.ts'
 import { layOut } from './memory/migrate-states.ts'
 import type { FleetCharge, FleetCounter, FleetRefund } from './store.ts'

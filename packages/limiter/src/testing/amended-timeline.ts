@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { refundLocal } from '../decision/receipt.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import { type LocalCharge, localCharge, MemoryStore } from '../stores/memory/memory-store.ts'
+import { refundLocal } from '../stores/memory/refund-local.ts'
 import { resetsSoFar, type Table } from '../stores/memory/table.ts'
 import { type RedisCounter, redisCharge } from '../stores/redis/counter.ts'
 import type { RedisStore } from '../stores/redis/redis-store.ts'

@@ -1,7 +1,7 @@
-import { CallersInQueue } from '../decision/callers-in-queue.ts'
 import { Decider } from '../decision/decider.ts'
 import { countsQuickly } from '../decision/quick-pass.ts'
 import type { Receipt } from '../decision/receipt.ts'
+import { CallersInQueue } from '../decision/rule-state.ts'
 import { Tally } from '../stats/tally.ts'
 import { MemoryStore } from '../stores/memory/memory-store.ts'
 import { compileRule } from './compile-rule.ts'

@@ -1,6 +1,6 @@
 import type { Overrun } from '../algorithms/algorithm.ts'
-import { refundLocal } from '../decision/receipt.ts'
 import type { MemoryStore } from '../stores/memory/memory-store.ts'
+import { refundLocal } from '../stores/memory/refund-local.ts'
 import type { Table } from '../stores/memory/table.ts'
 import { OpenReservations } from '../stores/open-reservations.ts'
 import type { RedisCounter } from '../stores/redis/counter.ts'

@@ -1,7 +1,7 @@
 import { cpuTimeOf } from '@test/cpu-time'
 import { expect, test } from 'vitest'
+import { refusal } from '../answers/answer.ts'
 import { createLimiter } from '../create/create-limiter.ts'
-import { refusal } from '../filters/answers/answer.ts'
 import type { RuleOptions } from '../rules/schema/options.ts'
 import type { Verdict } from '../verdict.ts'
 

@@ -1,5 +1,5 @@
+import type { Refusal } from '../../answers/answer.ts'
 import type { Call, CallBody } from '../../call.ts'
-import type { Refusal } from '../answers/answer.ts'
 import type { AnswerObserver, SettledCost } from '../costs/cost-settling.ts'
 
 /** Is called when a response is over. */

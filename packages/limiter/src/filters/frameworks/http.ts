@@ -1,7 +1,7 @@
 import { type IncomingMessage, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
+import type { Refusal } from '../../answers/answer.ts'
 import { emptyBody } from '../../costs/call-body.ts'
-import type { Refusal } from '../answers/answer.ts'
 import type { Framework } from './framework.ts'
 import { type NodeRequest, type NodeResponse, node } from './node.ts'
 import { spelledPath } from './spelled-path.ts'

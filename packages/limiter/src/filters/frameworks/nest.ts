@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Refusal } from '../answers/answer.ts'
+import type { Refusal } from '../../answers/answer.ts'
 import { expressFramework } from '../express.ts'
 import { fastifyFramework } from './fastify.ts'
 import type { Framework } from './framework.ts'

@@ -1,3 +1,4 @@
+import type { AlgorithmName } from '../../algorithms/options.ts'
 import { DURATION_PATTERN, durationFault, parseDuration } from '../../common/duration.ts'
 import { redisAddressFault } from '../../common/redis-url.ts'
 import { isAsyncFunction } from '../../common/sync-function.ts'
@@ -62,7 +63,7 @@ export const algorithmTerms: Readonly<Record<string, AlgorithmTerms>> = {
   'warm-up': { limit: 'rate', options: { warmUp: duration, coldFactor: number(1 + Number.EPSILON, 100) } },
   concurrency: { limit: 'count', options: {} },
   adaptive: { limit: 'count', options: { min: whole(1, MOST_COUNT) } },
-}
+} satisfies Record<AlgorithmName, AlgorithmTerms>
 
 /** Returns a function that checks the value of an option beside the others that are given. */
 export function valueChecks(given: Readonly<Record<string, unknown>>): Checks {

@@ -1,6 +1,5 @@
 import { joinNames, show } from '../show.ts'
 import { suggest } from '../suggest.ts'
-import { isRegularExpression, patternOf } from './regular-expression.ts'
 
 /** What is wrong with a path of `match`: literal segments, `*`, `**` and `:name`. */
 export function pathFault(path: string): string | undefined {
@@ -66,4 +65,26 @@ export function methodFault(method: string): string | undefined {
 export function headerFault(name: string): string | undefined {
   if (/^[\w!#$%&'*+.^`|~-]{1,128}$/.test(name)) return undefined
   return 'is not the name of a header: write letters, digits and -, such as x-plan'
+}
+
+/** What only a regular expression has: anchors, classes, groups of choices, and `.*` for a whole segment. */
+const MARKS = /^\/?\^|^~|\\[dwsDWS./]|\[[^\]]*\]|\([^)]*[|?][^)]*\)|\([^)]*\)[+*?]|(?:^|\/)\.[*+](?:\/|\$?$)/
+
+/** Whether a path was written as a regular expression. */
+function isRegularExpression(path: string): boolean {
+  return MARKS.test(path)
+}
+
+/** The pattern that a regular expression for a path was probably meant to be. */
+function patternOf(expression: string): string {
+  const plain = expression
+    .replace(/^~\*?\s*/, '')
+    .replace(/^\^|\$$/g, '')
+    .replace(/^\/(?=\^)/, '')
+    .replace(/\(\?:?[^)]*\)|\([^)]*\)/g, '*')
+    .replace(/\[[^\]]*\][+*]?|\\[dwDW][+*]?/g, '*')
+    .replace(/\\/g, '')
+    .replace(/(^|\/)\.[*+](?=\/|$)/g, '$1**')
+    .replace(/\.[*+]/g, '*')
+  return plain.startsWith('/') ? plain : `/${plain}`
 }

@@ -1,4 +1,4 @@
-import { within } from '../../stores/failover/deadline.ts'
+import { within } from '../../common/within.ts'
 import type { SendCommand } from '../../stores/redis/send-command.ts'
 import type { SecondCounts } from './count-deltas.ts'
 import { keyOfStep, parseStep, readRedisTime } from './fleet-steps.ts'

@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Meter } from '../../algorithms/algorithm.ts'
 import { attempt } from '../../common/background.ts'
-import type { CatchUp } from '../failover/catch-up.ts'
+import type { CatchUp } from '../catch-up.ts'
 import type { Membership, MembershipRegistry, SignOfLife } from '../membership/registry.ts'
 import type { ShareClaim, ShareGrant } from '../membership/shares.ts'
 import {

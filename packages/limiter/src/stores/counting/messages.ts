@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import type { LevelCatchUp } from '../failover/catch-up.ts'
+import type { LevelCatchUp } from '../catch-up.ts'
 import type { Membership } from '../membership/registry.ts'
 import type { ShareClaim, ShareGrant } from '../membership/shares.ts'
 import type { Settled } from './reserved-charges.ts'

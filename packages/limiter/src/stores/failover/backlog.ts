@@ -1,9 +1,9 @@
+import { within } from '../../common/within.ts'
+import { type CatchUp, costLasting, isWindow, type LaterCount, type LevelCatchUp, laterMoments } from '../catch-up.ts'
 import { KeyState } from '../memory/key-state.ts'
 import { OVERFLOW_SLOT, type Table } from '../memory/table.ts'
 import type { SharedCharge } from '../shared-charge.ts'
 import { type FleetCounter, fleetCharge, type SharedStore } from '../store.ts'
-import { type CatchUp, costLasting, isWindow, type LaterCount, type LevelCatchUp, laterMoments } from './catch-up.ts'
-import { within } from './deadline.ts'
 import { laterEnd } from './seen-counts.ts'
 
 /** What one key was admitted here and the store has not counted. */

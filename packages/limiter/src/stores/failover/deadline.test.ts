@@ -1,7 +1,8 @@
 import { Session } from 'node:inspector/promises'
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { Deadline, type PendingAnswer, TooLate, within } from './deadline.ts'
+import { TooLate, within } from '../../common/within.ts'
+import { Deadline, type PendingAnswer } from './deadline.ts'
 
 function start(timeoutMs: number, silentMs = timeoutMs * 5) {
   const told: string[] = []

@@ -1,4 +1,5 @@
 import { attempt } from '../../common/background.ts'
+import { ticksOf } from '../../common/within.ts'
 
 /** A call that waits for an answer. */
 export interface PendingAnswer {
@@ -23,14 +24,7 @@ export interface DeadlineOptions {
   readonly onSilent: (askedAt: number) => void
 }
 
-/** An answer is late after so many ticks, or fewer of the least length: ticks of a busy machine are longer than asked for. */
-const MOST_TICKS = 8
-const LEAST_TICK_MS = 5
 const LEAST_LISTED = 64
-
-function ticksOf(ms: number): number {
-  return Math.min(MOST_TICKS, Math.max(1, Math.floor(ms / LEAST_TICK_MS)))
-}
 
 function isOpen({ isAnswered }: PendingAnswer): boolean {
   return !isAnswered
@@ -126,34 +120,4 @@ export class Deadline {
     this.#timer = undefined
     if (this.#waiting.length > 0 || this.#overdue.length > 0) this.#arm()
   }
-}
-
-/** An answer was not there in time. */
-export class TooLate extends Error {
-  constructor(ms: number) {
-    super(`no answer within ${ms} ms`)
-  }
-}
-
-/** The same for one answer: `ms` of time in which this process could have read it. */
-export async function within<T>(answer: Promise<T>, ms: number): Promise<T> {
-  return await new Promise((resolve, reject) => {
-    let left = ticksOf(ms)
-    const tickMs = ms / left
-    let timer: NodeJS.Timeout | undefined
-    let isOver = false
-    const arm = (): void => {
-      timer = setTimeout(() => setImmediate(look), tickMs)
-    }
-    const look = (): void => {
-      if (isOver) return
-      if (--left > 0) arm()
-      else reject(new TooLate(ms))
-    }
-    arm()
-    void answer.then(resolve, reject).finally(() => {
-      isOver = true
-      clearTimeout(timer)
-    })
-  })
 }

@@ -1,9 +1,9 @@
 import type { Overrun, Part } from '../../algorithms/algorithm.ts'
 import { attempt } from '../../common/background.ts'
 import { warnOnce } from '../../common/warn-once.ts'
+import { TooLate, within } from '../../common/within.ts'
 import type { Arrival, Lease } from '../leases/lease.ts'
 import { LeaseBook } from '../leases/lease-book.ts'
-import type { LeaseAnswer, LeaseRequest } from '../leases/lease-request.ts'
 import { Fleet } from '../membership/fleet.ts'
 import { Heartbeat } from '../membership/heartbeat.ts'
 import type { MembershipRegistry } from '../membership/registry.ts'
@@ -11,6 +11,7 @@ import type { KeyState } from '../memory/key-state.ts'
 import type { MemoryStore } from '../memory/memory-store.ts'
 import type { Table } from '../memory/table.ts'
 import { isCountedHere, type SharedCharge, sharedCharge } from '../shared-charge.ts'
+import type { LeaseAnswer, LeaseRequest } from '../store.ts'
 import {
   type Answered,
   type FleetCharge,
@@ -19,16 +20,16 @@ import {
   fleetCharge,
   type SharedStore,
 } from '../store.ts'
+import { CountsLost, classifyError, type StoreError } from '../store-error.ts'
 import { AskedCall, type AskedCallEvents } from './asked-call.ts'
 import { Backlog } from './backlog.ts'
 import { Breaker } from './circuit-breaker.ts'
-import { Deadline, TooLate, within } from './deadline.ts'
+import { Deadline } from './deadline.ts'
 import { DenyCache } from './deny-cache.ts'
 import { LocalFallback } from './local-fallback.ts'
 import { Recovery } from './recovery.ts'
 import { remind } from './remind.ts'
 import { Settlements, settlementOf } from './settlements.ts'
-import { CountsLost, classifyError, type StoreError } from './store-error.ts'
 import { StoreHealth, type StoreStats, type StoreStatus } from './store-health.ts'
 
 export interface FailoverStoreOptions {

@@ -1,10 +1,11 @@
 import type { Meter } from '../../algorithms/algorithm.ts'
+import { capacityOf } from '../../algorithms/algorithm.ts'
+import { type CatchUp, costLasting, isWindow, record } from '../catch-up.ts'
 import { type LocalCharge, localCharge, type MemoryStore } from '../memory/memory-store.ts'
 import { OVERFLOW_SLOT, type Table } from '../memory/table.ts'
 import { isCountedHere, type SharedCharge } from '../shared-charge.ts'
 import type { FleetCounter } from '../store.ts'
 import type { Backlog } from './backlog.ts'
-import { type CatchUp, capacityOf, costLasting, isWindow, record } from './catch-up.ts'
 import { LateAllowance } from './late-allowance.ts'
 import { SeenCounts } from './seen-counts.ts'
 

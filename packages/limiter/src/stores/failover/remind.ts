@@ -1,6 +1,6 @@
+import { within } from '../../common/within.ts'
+import type { CatchUp } from '../catch-up.ts'
 import type { FleetCounter, SharedStore } from '../store.ts'
-import type { CatchUp } from './catch-up.ts'
-import { within } from './deadline.ts'
 
 const AT_ONCE = 64
 /** A store that takes longer for so few does not answer. */

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
+import { WINDOW_SLICES } from '../catch-up.ts'
 import { playRestart, type RestartScene, restartAlgorithms, ruleOf } from '../fakes/restart-scene.ts'
 import type { SimulatedRule } from '../fakes/simulated-fleet.ts'
-import { WINDOW_SLICES } from './catch-up.ts'
 
 vi.mock('node:timers/promises', async () => {
   const { virtualPause } = await import('../fakes/virtual-time.ts')

@@ -1,8 +1,9 @@
 import type { Meter } from '../../algorithms/algorithm.ts'
+import { capacityOf } from '../../algorithms/algorithm.ts'
+import { beginsWithCall, isWindow, type LevelCatchUp } from '../catch-up.ts'
 import { layOut } from '../memory/migrate-states.ts'
 import { States } from '../memory/states.ts'
 import type { Table } from '../memory/table.ts'
-import { beginsWithCall, capacityOf, isWindow, type LevelCatchUp } from './catch-up.ts'
 import { type SeenMeter, SeenWindow } from './seen-window.ts'
 
 const CHUNK_BITS = 5

@@ -1,5 +1,6 @@
 import type { Meter } from '../../algorithms/algorithm.ts'
-import { capacityOf, WINDOW_SLICES } from './catch-up.ts'
+import { capacityOf } from '../../algorithms/algorithm.ts'
+import { WINDOW_SLICES } from '../catch-up.ts'
 
 /*
  * The calls of a window as one process learns of them from what the store says is left: the sum, not the moments.

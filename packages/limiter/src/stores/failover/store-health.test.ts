@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { classifyError } from './store-error.ts'
+import { classifyError } from '../store-error.ts'
 import { StoreHealth } from './store-health.ts'
 
 beforeEach(() => vi.useFakeTimers({ now: Date.UTC(2026, 0, 1) }))

@@ -1,6 +1,6 @@
 import type { LeaseStats } from '../leases/lease-book.ts'
-import type { StoreError, TroubleKind } from './store-error.ts'
-import type { StoreCode } from './store-error-causes.ts'
+import type { StoreError, TroubleKind } from '../store-error.ts'
+import type { StoreCode } from '../store-error-causes.ts'
 
 /** A time without the store. */
 export interface Outage {

@@ -1,5 +1,5 @@
 import { DianaError } from '../../errors.ts'
-import { type CatchUp, catchUpTable } from '../failover/catch-up.ts'
+import { type CatchUp, catchUpTable } from '../catch-up.ts'
 import { type LocalCharge, localCharge, MemoryStore } from '../memory/memory-store.ts'
 import type { Table } from '../memory/table.ts'
 import type {

@@ -1,9 +1,8 @@
 import { attempt, visitAll } from '../../common/background.ts'
 import type { SharedCharge } from '../shared-charge.ts'
-import type { FleetCounter, FleetRefund } from '../store.ts'
+import type { FleetCounter, FleetRefund, LeaseAnswer, LeaseRequest } from '../store.ts'
 import { Demand } from './demand.ts'
 import { type Arrival, Lease } from './lease.ts'
-import type { LeaseAnswer, LeaseRequest } from './lease-request.ts'
 import { LEAST_SHARE, shareOf } from './lease-terms.ts'
 
 export interface LeaseBookOptions {

@@ -1,5 +1,6 @@
 import type { Meter } from '../../algorithms/algorithm.ts'
-import { capacityOf } from '../failover/catch-up.ts'
+import { capacityOf } from '../../algorithms/algorithm.ts'
+import type { LeaseTerms } from '../store.ts'
 
 /**
  * A process may use what it was granted for so long, by its own clock and from before it asked. The store takes the permits back later,
@@ -23,14 +24,6 @@ export const TURN_US = 2000
 export const LONGEST_TURN_US = 20_000
 /** Permits that a process holds and does not use are back after this time: see `IDLE_US` of a lease. */
 export const RETURNED_US = 500_000
-
-/** What a process needs to know of a rule to lease its permits. */
-export interface LeaseTerms {
-  /** The most that the rule admits at once. */
-  readonly capacity: number
-  /** For how long permits that were used may go unreported when the limit is nearly reached. */
-  readonly reportUs: number
-}
 
 /** Undefined if the permits of a rule cannot be leased, or are too few. */
 export function leaseTermsOf({

@@ -1,7 +1,6 @@
 import type { SharedCharge } from '../shared-charge.ts'
-import type { FleetCounter } from '../store.ts'
-import type { LeaseAnswer, LeaseRequest, Use } from './lease-request.ts'
-import { CLOCK_MARGIN, LEASE_US, LEAST_SHARE, type LeaseTerms, RECLAIM_US } from './lease-terms.ts'
+import type { FleetCounter, LeaseAnswer, LeaseRequest, LeaseTerms, Use } from '../store.ts'
+import { CLOCK_MARGIN, LEASE_US, LEAST_SHARE, RECLAIM_US } from './lease-terms.ts'
 import { type UsedSlice, UseLog } from './use-log.ts'
 
 /** Permits are wanted for so long ahead; if the limit is nearly reached, for little longer than until the next report. */

@@ -1,6 +1,6 @@
 import type { Meter } from '../../algorithms/algorithm.ts'
-import { capacityOf } from '../failover/catch-up.ts'
-import type { LeaseAnswer, LeaseRequest } from './lease-request.ts'
+import { capacityOf } from '../../algorithms/algorithm.ts'
+import type { LeaseAnswer, LeaseRequest } from '../store.ts'
 import {
   CLOCK_MARGIN,
   LEASE_US,

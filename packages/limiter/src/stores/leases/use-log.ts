@@ -1,5 +1,5 @@
 import type { UsedPermits } from '../shared-charge.ts'
-import type { Use } from './lease-request.ts'
+import type { Use } from '../store.ts'
 import { CLOCK_MARGIN } from './lease-terms.ts'
 
 /** Uses are put together if they come within this part of the longest time between two reports. */

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { classifyError, type StoreError } from '../failover/store-error.ts'
 import { VirtualTime } from '../fakes/virtual-time.ts'
+import { classifyError, type StoreError } from '../store-error.ts'
 import { Fleet } from './fleet.ts'
 import { Heartbeat, type HeartbeatOptions } from './heartbeat.ts'
 import type { Membership } from './registry.ts'

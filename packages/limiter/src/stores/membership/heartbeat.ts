@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { attempt } from '../../common/background.ts'
 import { reportFault } from '../../common/faults.ts'
-import { within } from '../failover/deadline.ts'
+import { within } from '../../common/within.ts'
 import type { Fleet } from './fleet.ts'
 
 /** Why the store did not answer a heartbeat. */

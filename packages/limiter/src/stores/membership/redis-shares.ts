@@ -1,7 +1,7 @@
-import { UnreadableReply } from '../failover/store-error.ts'
 import { evaluate, scriptOf } from '../redis/script/evaluate-script.ts'
 import { claimShare } from '../redis/script/generated.ts'
 import type { SendCommand } from '../redis/send-command.ts'
+import { UnreadableReply } from '../store-error.ts'
 import { type ShareClaim, type ShareGrant, SILENT_PART } from './shares.ts'
 
 const CLAIM = scriptOf(`local SILENT_PART = ${SILENT_PART}\n${claimShare}`)

@@ -3,9 +3,9 @@ import type { Meter } from '../../algorithms/algorithm.ts'
 import { concurrency } from '../../algorithms/concurrency.ts'
 import { fixedWindow } from '../../algorithms/fixed-window.ts'
 import { slidingWindow } from '../../algorithms/sliding-window.ts'
-import { refundLocal } from '../../decision/receipt.ts'
 import { canContinue, LimitFamily } from './limit-family.ts'
 import { type LocalCharge, localCharge, MemoryStore } from './memory-store.ts'
+import { refundLocal } from './refund-local.ts'
 import { resetsSoFar, type Table } from './table.ts'
 
 const NOON = 1_794_744_000_000_000

@@ -1,7 +1,7 @@
 import type { Ending } from '../../algorithms/adaptive/estimator.ts'
 import type { Meter, Overrun } from '../../algorithms/algorithm.ts'
-import { KEPT_US, recordCall } from '../redis/rule-versions.ts'
 import { isKin } from './migrate-states.ts'
+import { KEPT_US, recordCall } from './rule-versions.ts'
 import { OVERFLOW_SLOT, type Table, type TableFamily } from './table.ts'
 
 /*

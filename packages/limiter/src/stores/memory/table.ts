@@ -1,5 +1,8 @@
 import type { Ending } from '../../algorithms/adaptive/estimator.ts'
 import type { Meter, Overrun } from '../../algorithms/algorithm.ts'
+import { FreeSlots } from './free-slots.ts'
+import { KeyIndex } from './key-index.ts'
+import { inheritMoves, isSameLayout, type Layout, type LevelMove, layOut } from './migrate-states.ts'
 import {
   onlyVersion,
   type RuleVersion,
@@ -7,10 +10,7 @@ import {
   recordCall,
   useVersion,
   withoutPast,
-} from '../redis/rule-versions.ts'
-import { FreeSlots } from './free-slots.ts'
-import { KeyIndex } from './key-index.ts'
-import { inheritMoves, isSameLayout, type Layout, type LevelMove, layOut } from './migrate-states.ts'
+} from './rule-versions.ts'
 import { States } from './states.ts'
 
 const CHUNK_BITS = 10

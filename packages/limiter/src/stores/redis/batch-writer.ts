@@ -1,5 +1,5 @@
 import type { Meter } from '../../algorithms/algorithm.ts'
-import type { LevelCatchUp } from '../failover/catch-up.ts'
+import type { LevelCatchUp } from '../catch-up.ts'
 import { fieldOf, type RedisCounter, type RedisPartition } from './counter.ts'
 import { hashOf, type RedisLayout, shardNames, shardOf, spreadLevels } from './layout.ts'
 import type { Amendment, DecisionRequest, RedisLease, RedisSettlement } from './script-request.ts'

@@ -1,5 +1,5 @@
 import { warnOnce } from '../../common/warn-once.ts'
-import { UnreadableReply } from '../failover/store-error.ts'
+import { UnreadableReply } from '../store-error.ts'
 import { BatchWriter } from './batch-writer.ts'
 import type { RedisCharge, RedisPartition } from './counter.ts'
 import { RESETS } from './engine/engine.ts'

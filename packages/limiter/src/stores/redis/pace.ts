@@ -1,6 +1,6 @@
 import { smoothLua } from '../../algorithms/lua/generated.ts'
 import type { Curve } from '../../algorithms/smooth.ts'
-import { UnreadableReply } from '../failover/store-error.ts'
+import { UnreadableReply } from '../store-error.ts'
 import { escapePart } from './counter.ts'
 import { evaluate, scriptOf } from './script/evaluate-script.ts'
 import { pace } from './script/generated.ts'

@@ -3,8 +3,7 @@ import type { LuaAlgorithm } from '../../algorithms/algorithm.ts'
 import { attempt, type Repeated, repeat, visitAll } from '../../common/background.ts'
 import { reportFault } from '../../common/faults.ts'
 import { DianaError } from '../../errors.ts'
-import { CountsLost } from '../failover/store-error.ts'
-import type { LeaseAnswer, LeaseRequest } from '../leases/lease-request.ts'
+import type { LeaseAnswer, LeaseRequest } from '../store.ts'
 import {
   type Answered,
   type AnswerListener,
@@ -14,6 +13,7 @@ import {
   type SharedStore,
   type StoreWatcher,
 } from '../store.ts'
+import { CountsLost } from '../store-error.ts'
 import { type BatchTerms, decodeBatch, decodeBirths, decodeLayouts, encodeBatch, encodeKeep } from './batch.ts'
 import { ClockSteps } from './clock-steps.ts'
 import {

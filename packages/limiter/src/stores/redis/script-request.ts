@@ -1,6 +1,5 @@
-import type { CatchUp } from '../failover/catch-up.ts'
-import type { LeaseAnswer, LeaseRequest } from '../leases/lease-request.ts'
-import type { FleetSettlement } from '../store.ts'
+import type { CatchUp } from '../catch-up.ts'
+import type { FleetSettlement, LeaseAnswer, LeaseRequest } from '../store.ts'
 import type { RedisCharge, RedisCounter } from './counter.ts'
 
 /**

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Algorithm, PassResult } from '../../algorithms/algorithm.ts'
-import { capacityOf } from '../../stores/failover/catch-up.ts'
+import { capacityOf } from '../../algorithms/algorithm.ts'
 import { RedisStore } from '../../stores/redis/redis-store.ts'
 import type { SendCommand } from '../../stores/redis/send-command.ts'
 import { compileRule } from '../compile-rule.ts'

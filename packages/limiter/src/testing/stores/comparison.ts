@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { refundLocal } from '../../decision/receipt.ts'
 import type { CompiledRule } from '../../rules/compile.ts'
 import { type LocalCharge, localCharge, MemoryStore } from '../../stores/memory/memory-store.ts'
+import { refundLocal } from '../../stores/memory/refund-local.ts'
 import { resetsSoFar, type Table } from '../../stores/memory/table.ts'
 import { type FleetCharge, type FleetCounter, fleetCharge, type SharedStore } from '../../stores/store.ts'
 import { seen } from '../store-walk.ts'

@@ -1,10 +1,18 @@
+import type { CatchUp } from '../../stores/catch-up.ts'
 import { catchUpState, decideCharges, refundCharge, resetState, stateSize } from '../../stores/decide-charges.ts'
-import type { CatchUp } from '../../stores/failover/catch-up.ts'
-import type { LeaseAnswer, LeaseRequest } from '../../stores/leases/lease-request.ts'
 import { leaseTermsOf } from '../../stores/leases/lease-terms.ts'
 import { type LevelState, Reservations } from '../../stores/leases/reservations.ts'
 import { layOut } from '../../stores/memory/migrate-states.ts'
-import type { Answered, FleetCharge, FleetCounter, FleetRefund, FleetRule, SharedStore } from '../../stores/store.ts'
+import type {
+  Answered,
+  FleetCharge,
+  FleetCounter,
+  FleetRefund,
+  FleetRule,
+  LeaseAnswer,
+  LeaseRequest,
+  SharedStore,
+} from '../../stores/store.ts'
 
 interface Key {
   readonly state: Float64Array

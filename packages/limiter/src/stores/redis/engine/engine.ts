@@ -1,5 +1,5 @@
 import type { LuaAlgorithm } from '../../../algorithms/algorithm.ts'
-import { luaAlgorithms } from '../../../algorithms/lua/lua-algorithms.ts'
+import * as generated from '../../../algorithms/lua/generated.ts'
 import {
   CLOCK_MARGIN,
   LEASE_US,
@@ -11,8 +11,8 @@ import {
   SHARE_OF_ROOM,
   TURN_US,
 } from '../../leases/lease-terms.ts'
+import { KEPT_US, MOST_VERSIONS } from '../../memory/rule-versions.ts'
 import { FAN_OUT, HIGHEST_LEVEL } from '../layout.ts'
-import { KEPT_US, MOST_VERSIONS } from '../rule-versions.ts'
 import { type Script, scriptOf } from '../script/evaluate-script.ts'
 import {
   decide,
@@ -27,6 +27,9 @@ import {
   varying,
   versions,
 } from './generated.ts'
+
+/** The Lua of all algorithms that rules can name: processes with other rules may have counted by any of them. */
+const luaAlgorithms: readonly LuaAlgorithm[] = Object.values(generated)
 
 /** A reply packs `remaining` and `reset` into one number if they are below these bounds. */
 const REMAINING = 2 ** 26

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { algorithms } from '../../../algorithms/index.ts'
 import { type RedisServer, startRedis } from '../../../sources/servers/redis-server.ts'
 import { LeasingStore } from '../../../testing/stores/leasing-store.ts'
-import type { LeaseRequest } from '../../leases/lease-request.ts'
+import type { LeaseRequest } from '../../store.ts'
 import { type FleetCounter, type FleetRule, fleetCharge, type SharedStore } from '../../store.ts'
 import { RedisStore } from '../redis-store.ts'
 

@@ -1,0 +1,159 @@
+import type { Meter } from '../../algorithms/algorithm.ts'
+import { isKin, isSameLayout, type LevelMove, layOut, sourceLevelOf } from './migrate-states.ts'
+
+/**
+ * A rule whose limit has changed may be changed back, and processes without the change continue with the old limit.
+ * So a version of a rule that is no longer used is kept for a while, and records all calls meanwhile: for this long; or, if no other
+ * version counts over as long a period, for its own period, since no other version could supply later what it has missed.
+ */
+export const KEPT_US = 60_000_000
+/** So many versions are kept at most, the one in use among them. */
+export const MOST_VERSIONS = 4
+
+/** A version of a rule's limits, and the offsets of its numbers within a slot of a table. */
+export interface RuleVersion {
+  readonly meters: readonly Meter[]
+  readonly offsets: readonly number[]
+  /** Since when it counts all calls; before all moments if the rule was never changed before. */
+  readonly changedAt: number
+  /** Until when it is kept though another one is in use. */
+  readonly until: number
+}
+
+/** The versions of a table in the order in which they joined, with the one in use. */
+export interface RuleVersions {
+  readonly all: readonly RuleVersion[]
+  readonly used: RuleVersion
+  readonly stride: number
+}
+
+export function onlyVersion(meters: readonly Meter[], changedAt: number): RuleVersions {
+  const { offsets, stride } = layOut(meters)
+  const used = { meters, offsets, changedAt, until: 0 }
+  return { all: [used], used, stride }
+}
+
+/** The versions after another one has been put to use at `now`, and how the states of keys become theirs. */
+export function useVersion(
+  { all: listed, used }: RuleVersions,
+  meters: readonly Meter[],
+  now: number,
+): { versions: RuleVersions; moves: LevelMove[] } {
+  const all = listed.filter(version => version === used || version.until > now)
+  const found = all.find(version => isSameLayout(layOut(version.meters), layOut(meters)))
+  const joining: RuleVersion = { meters, offsets: [], changedAt: now, until: 0 }
+  const candidates = found ? all : [...all, joining]
+  let staying = all.flatMap(version => {
+    if (version === found) return [version]
+    const until = version === used ? now + livesFor(version, candidates) : version.until
+    return until > now ? [{ ...version, until }] : []
+  })
+  while (staying.length + (found ? 0 : 1) > MOST_VERSIONS) {
+    const others = staying.filter(version => version !== found)
+    const first = others.reduce((one, other) => (other.until < one.until ? other : one))
+    staying = staying.filter(version => version !== first)
+  }
+  const moves: LevelMove[] = []
+  let stride = 0
+  const place = (version: RuleVersion, moveOf: (meter: Meter, level: number) => Omit<LevelMove, 'to' | 'meter'>) => {
+    const offsets = version.meters.map((meter, level) => {
+      const to = stride
+      stride += meter.slots
+      moves.push({ ...moveOf(meter, level), meter, to })
+      return to
+    })
+    return { ...version, offsets }
+  }
+  const placed = staying.map(version => {
+    const after = place(version, (meter, level) => ({ previous: meter, from: version.offsets[level]! }))
+    return version === found ? { ...after, meters, until: 0 } : after
+  })
+  const next = found
+    ? placed[staying.indexOf(found)]!
+    : place(joining, (meter, level) => ancestor(all, used, meter, level))
+  return { versions: { all: found ? placed : [...placed, next], used: next, stride }, moves }
+}
+
+/** The versions without those that are kept no longer; undefined if all stay. */
+export function withoutPast(
+  { all, used }: RuleVersions,
+  now: number,
+): { versions: RuleVersions; moves: LevelMove[] } | undefined {
+  if (all.every(version => version === used || version.until > now)) return undefined
+  const moves: LevelMove[] = []
+  let stride = 0
+  let next = used
+  const placed = all
+    .filter(version => version === used || version.until > now)
+    .map(version => {
+      const offsets = version.meters.map((meter, level) => {
+        moves.push({ meter, to: stride, previous: meter, from: version.offsets[level]! })
+        stride += meter.slots
+        return stride - meter.slots
+      })
+      const after = { ...version, offsets }
+      if (version === used) next = after
+      return after
+    })
+  return { versions: { all: placed, used: next, stride }, moves }
+}
+
+/** Counts, in a level of another version, a call that `own` levels have admitted to pass after `delay`. */
+export function recordCall(
+  own: readonly Meter[],
+  meter: Meter,
+  state: Float64Array,
+  at: number,
+  now: number,
+  cost: number,
+  delay: number,
+): void {
+  // a burst of the slower version is not to come on top of what the faster one admits
+  const carries =
+    meter.perUs !== undefined && meter.perUs > Math.min(...own.map(({ perUs = Number.POSITIVE_INFINITY }) => perUs))
+  if (meter.record) {
+    meter.record(state, at, now, cost, delay, carries)
+    return
+  }
+  const fitsIn = carries ? meter.delay(state, at, now, cost) : 0
+  meter.take(state, at, now, cost, Number.isFinite(fitsIn) ? Math.max(delay, fitsIn) : delay)
+}
+
+/** The version that was used last knows best; unless it has forgotten what another one, of a longer period, still knows. */
+function ancestor(
+  all: readonly RuleVersion[],
+  used: RuleVersion,
+  meter: Meter,
+  level: number,
+): Omit<LevelMove, 'to' | 'meter'> {
+  const isOther = used.meters.some(other => !isKin(meter, other))
+  const place = isOther ? -1 : sourceLevelOf(meter, level, used.meters)
+  const previous = used.meters[place]
+  const period = meter.scale?.[0]
+  const known = previous?.scale?.[0] ?? 0
+  if (period !== undefined && known < period) {
+    const levels = all
+      .flatMap(version => version.meters.map((previous, i) => ({ previous, from: version.offsets[i]! })))
+      .filter(({ previous }) => isKin(meter, previous))
+    const other =
+      levels[
+        sourceLevelOf(
+          meter,
+          -1,
+          levels.map(({ previous }) => previous),
+        )
+      ]
+    if (other && (other.previous.scale?.[0] ?? 0) > known) return other
+  }
+  return previous ? { previous, from: used.offsets[place]! } : {}
+}
+
+function livesFor(version: RuleVersion, all: readonly RuleVersion[]): number {
+  const longest = longestOf(version)
+  const isKnownToOthers = all.some(other => other !== version && longestOf(other) >= longest)
+  return isKnownToOthers ? KEPT_US : Math.max(KEPT_US, longest)
+}
+
+function longestOf({ meters }: RuleVersion): number {
+  return Math.max(0, ...meters.map(({ scale }) => scale?.[0] ?? 0))
+}
