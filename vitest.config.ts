@@ -2,6 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer } from 'vitest/node'
+import { writeLua } from './scripts/write-lua.mjs'
+
+writeLua()
 
 const source = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 

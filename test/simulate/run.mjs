@@ -4,9 +4,9 @@
 // time; with --real, N limiters in three processes on a real Redis.
 // npm run simulate -- leases [--seeds N] [--small] [--write]
 // Fleets that hold permits in advance: calls over the limit, the part of it that is used, requests to the store; writes docs/scale.md.
-import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { buildPackages } from '../helpers/command.mjs'
 import { simulateScale } from './leases.mjs'
 import { MOST_BUSY_MS, markOf } from './marks.mjs'
 import { realRecovery } from './real-recovery.mjs'
@@ -73,11 +73,7 @@ function readArguments() {
 }
 
 const { topic, small, write, sizes, seeds, loss, latencyMs, real } = readArguments()
-const tsc = spawnSync(process.execPath, [`${root}node_modules/typescript/bin/tsc`, '-b'], {
-  cwd: root,
-  stdio: 'inherit',
-})
-if (tsc.status !== 0) fail('tsc -b failed', 1)
+buildPackages()
 let missed = 0
 
 if (topic === 'overload') {
