@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The tests that need nothing but Node: no other program, no Unix socket. `npm run coverage` measures with them.
+// The tests that need nothing but Node: no other program, no Unix socket. `npm run long -- coverage` measures with them.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { root, run } from './run.mjs'

@@ -58,7 +58,7 @@ describe('the packed packages', () => {
   const folder = mkdtempSync(join(tmpdir(), 'diana-packages-'))
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-  // the dashboard has no types, and `npm run check:packages` builds it
+  // the dashboard has no types, and `npm run long -- packages` builds it
   it.each(['packages/limiter', 'packages/gateway'])(
     'publint and attw find nothing wrong with the tarball of %s',
     async path => {

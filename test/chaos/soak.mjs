@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// npm run soak [-- --minutes 10]
+// npm run long -- soak [--minutes 10]
 // Full speed and random faults: nothing grows, nothing is left over, nobody fails.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -12,7 +12,7 @@ import { faults } from './faults.mjs'
 const { values } = parseArgs({ options: { minutes: { type: 'string', default: '10' } } })
 const minutes = Number(values.minutes)
 if (!(minutes > 0)) {
-  console.error('usage: npm run soak [-- --minutes 10]')
+  console.error('usage: npm run long -- soak [--minutes 10]')
   process.exit(2)
 }
 const PROCESSES = 3

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// npm run restarts [-- --rounds N] [--workers N] [--timeout SECONDS] [--json]
+// npm run long -- restarts [--rounds N] [--workers N] [--timeout SECONDS] [--json]
 // Reloads, restarts and ends a gateway under load, with uploads, streams and WebSockets open: no call may fail.
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -13,7 +13,7 @@ import { Callers } from './callers.mjs'
 import { startService } from './service.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const usage = 'usage: npm run restarts [-- --rounds N] [--workers N] [--timeout SECONDS] [--json]'
+const usage = 'usage: npm run long -- restarts [--rounds N] [--workers N] [--timeout SECONDS] [--json]'
 const startMs = 60_000
 // how late a process of a busy machine may be
 const graceMs = 3000

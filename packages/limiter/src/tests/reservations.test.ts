@@ -33,7 +33,7 @@ async function counted(prefix: string): Promise<number> {
   return 1_000_000 - remaining
 }
 
-// `npm run reserve` does the same with five processes, and kills one of them
+// `npm run long -- reserve` does the same with five processes, and kills one of them
 it('of 50 calls of unknown cost on 100/m no more is admitted than was reserved, and what was used adds up', async () => {
   const fleet = await Promise.all(Array.from({ length: 5 }, () => limiterOf('100/m', 'fleet')))
   const all = await Promise.all(

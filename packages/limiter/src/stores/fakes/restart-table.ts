@@ -16,7 +16,7 @@ const limits = [
 const percent = (counts: readonly number[], of: readonly number[]): string =>
   counts.map((count, phase) => `${Math.round((count / of[phase]!) * 1000) / 10} %`).join(' / ')
 
-// not a test: virtual time needs the mocks of a test runner, and `npm run chaos:restart -- --virtual` runs this file alone
+// not a test: virtual time needs the mocks of a test runner, and `npm run long -- chaos-restart --virtual` runs this file alone
 it('lists what is refused before, during and after, and what a healthy store refuses', async () => {
   for (const { limit, count, periodMs, sizes, algorithms } of limits)
     for (const algorithm of algorithms)

@@ -8,7 +8,7 @@ vi.mock('node:timers/promises', async () => {
   return { setTimeout: virtualPause }
 })
 
-/** More are played by `npm run walk:fleet`. */
+/** More are played by `npm run long -- walk-fleet`. */
 const SCENES = Number(process.env.FLEET_SCENES ?? 6)
 const TIMEOUT_MS = 60_000 + SCENES * 5000
 

@@ -11,10 +11,10 @@ vi.mock('node:timers/promises', async () => {
   return { setTimeout: virtualPause }
 })
 
-/** More are played by `npm run walk:fleet`. */
+/** More are played by `npm run long -- walk-fleet`. */
 const WALKS = Number(process.env.FLEET_SCENES ?? 6) * 2
 const TIMEOUT_MS = 60_000 + WALKS * 3000
-/** `npm test` makes the same walks each time, and `npm run walk:fleet` many random ones. */
+/** `npm test` makes the same walks each time, and `npm run long -- walk-fleet` many random ones. */
 const RUNS = { numRuns: WALKS, endOnFailure: true, ...(process.env.FLEET_SCENES === undefined && { seed: 1 }) }
 /** Requests take up to this time, there and back, and calls wait for the next one. */
 const SLACK_MS = 60

@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => server.close())
 
 describe('memory and Redis give equal answers', () => {
-  // `npm run walk` goes on for longer
+  // `npm run long -- walk` goes on for longer
   const seeds = [1, Date.now() % 1_000_000]
   const steps = randomRuns(1500)
 
