@@ -20,7 +20,7 @@ const alone = [
 /** Tests that measure time and mostly wait: five of them run side by side, and nothing else. */
 const timed = [
   'packages/limiter/src/pacing/shared-pace*.test.ts',
-  'packages/limiter/src/tests/{flapping,lost-counts,outages}.test.ts',
+  'test/limiter/{flapping,lost-counts,outages}.test.ts',
   'packages/limiter/src/reload/vanished-file.test.ts',
   'packages/limiter/src/stores/failover/{deadline,failover-store,late-answers}.test.ts',
   'packages/limiter/src/stores/redis/connection/silence.test.ts',
@@ -28,7 +28,7 @@ const timed = [
   'test/gateway/http2/hostile.test.ts',
 ]
 /** In the text of tests that start processes or servers. */
-const startsMore = /child_process|worker_threads|\/(fakes|servers|helpers)\/|listen\(|createLimiter/
+const startsMore = /child_process|worker_threads|\/helpers\/|@test\/(?!random-runs|cpu-time)|listen\(|createLimiter/
 /** In the text of tests that need modules of their own, such as those of warnings that are printed once. */
 const ownModules =
   /vi\.(mock|doMock|resetModules|stubGlobal)|(on|off|once)\(\w*,? ?'warning'|emitWarning|process\.(emit|exit)\b|syncBuiltin|inspector|config-center/
@@ -61,7 +61,7 @@ const longest = [
     'packages',
     '../packages/limiter/src/filters/filters',
     '../packages/limiter/src/stores/failover/fleet-scenes',
-    '../packages/limiter/src/tests/start',
+    'limiter/start',
     'cli',
     'simulate/overload/overload',
     'gateway/upstreams/upstreams',
@@ -73,7 +73,7 @@ const longest = [
     'browser/time-ranges',
     'browser/operator',
     'gateway/lifecycle/admin-state',
-    '../packages/limiter/src/stores/redis/tests/spread',
+    'limiter/redis/spread',
   ],
 ].map(name => source(`test/${name}.test.ts`))
 
@@ -125,7 +125,7 @@ export default defineConfig({
     expect: { poll: { timeout: 10_000, interval: 10 } },
     coverage: {
       include: ['packages/{limiter,gateway}/src/**/*.ts'],
-      exclude: ['**/*.test.ts', '**/{fakes,servers,testing}/**'],
+      exclude: ['**/*.test.ts', '**/testing/**'],
       reporter: ['text', 'json-summary'],
     },
     projects: [

@@ -34,12 +34,12 @@ function needsMore(file, seen) {
 }
 
 function helpersOf(file, text) {
-  const targets = [...text.matchAll(/(?:from|import\() ?'(\.[^']+)'/g)].map(([, target]) =>
-    resolve(dirname(file), target),
+  const targets = [...text.matchAll(/(?:from|import\() ?'((?:\.|@test\/)[^']+)'/g)].map(([, target]) =>
+    target.startsWith('.')
+      ? resolve(dirname(file), target)
+      : join(root, `${target.replace('@test', 'test/helpers')}.ts`),
   )
-  return targets.filter(
-    target => existsSync(target) && /[\\/](?:tests?|fakes|servers|testing|scripts)[\\/]/.test(target),
-  )
+  return targets.filter(target => existsSync(target) && /[\\/](?:test|testing|scripts)[\\/]/.test(target))
 }
 
 const vitest = join(root, 'node_modules/vitest/vitest.mjs')

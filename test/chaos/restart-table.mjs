@@ -63,7 +63,7 @@ const wholeMs = beforeMs + awayMs + afterMs
 /** Prints the table of virtual time, and ends. */
 async function simulate() {
   const { startVitest } = await import('vitest/node')
-  const include = ['packages/limiter/src/stores/fakes/restart-table.ts']
+  const include = ['test/helpers/fleet/restart-table.ts']
   await startVitest('test', [], {
     root,
     config: false,

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { run } from '../../packages/gateway/src/cli/run.ts'
-import { type EtcdServer, startEtcd } from '../../packages/limiter/src/sources/servers/etcd-server.ts'
+import { type EtcdServer, startEtcd } from '../helpers/servers/etcd-server.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const main = join(root, 'packages/gateway/dist/cli/main.js')

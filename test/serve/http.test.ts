@@ -11,8 +11,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
 import type { GatewayProcess } from '../../packages/gateway/src/lifecycle/gateway-process.ts'
 import { serveProgram } from '../../packages/gateway/src/serve/serve-process.ts'
-import { Authority } from '../../packages/gateway/src/tls/servers/authority.ts'
 import { GatewayRig } from '../helpers/gateway-rig.ts'
+import { Authority } from '../helpers/tls/authority.ts'
 import { envoyClient } from './envoy-client.ts'
 
 const rig = new GatewayRig()

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
 import type { GatewayProcess } from '../../packages/gateway/src/lifecycle/gateway-process.ts'
 import { serveProgram } from '../../packages/gateway/src/serve/serve-process.ts'
-import { startRedis } from '../../packages/limiter/src/sources/servers/redis-server.ts'
 import { GatewayRig } from '../helpers/gateway-rig.ts'
+import { startRedis } from '../helpers/servers/redis-server.ts'
 import { type EnvoyClient, envoyClient } from './envoy-client.ts'
 
 const rig = new GatewayRig()

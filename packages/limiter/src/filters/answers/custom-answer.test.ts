@@ -3,6 +3,8 @@ import type { AddressInfo } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
 import { Controller, Get, Module } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
+import { listen } from '@test/filters/listen'
+import { servers } from '@test/filters/servers'
 import express from 'express'
 import fastify from 'fastify'
 import { Hono } from 'hono'
@@ -19,8 +21,6 @@ import { diana as honoFilter } from '../hono.ts'
 import { diana as httpFilter } from '../http.ts'
 import { diana as koaFilter } from '../koa.ts'
 import { DianaModule } from '../nest.ts'
-import { listen } from '../servers/listen.ts'
-import { servers } from '../servers/servers.ts'
 
 const names = ['node:http', 'Express 5', 'Fastify 5', 'Koa 3', 'Hono 4', 'Nest 11']
 

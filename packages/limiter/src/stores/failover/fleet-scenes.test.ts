@@ -1,10 +1,10 @@
+import { overLimit, SimulatedFleet, type SimulatedRule } from '@test/fleet/simulated-fleet'
+import { VirtualTime } from '@test/fleet/virtual-time'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { overLimit, SimulatedFleet, type SimulatedRule } from '../fakes/simulated-fleet.ts'
-import { VirtualTime } from '../fakes/virtual-time.ts'
 
 vi.mock('node:timers/promises', async () => {
-  const { virtualPause } = await import('../fakes/virtual-time.ts')
+  const { virtualPause } = await import('@test/fleet/virtual-time')
   return { setTimeout: virtualPause }
 })
 

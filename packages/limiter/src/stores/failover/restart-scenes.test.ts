@@ -1,11 +1,11 @@
+import { playRestart, type RestartScene, restartAlgorithms, ruleOf } from '@test/fleet/restart-scene'
+import type { SimulatedRule } from '@test/fleet/simulated-fleet'
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
-import { playRestart, type RestartScene, restartAlgorithms, ruleOf } from '../fakes/restart-scene.ts'
-import type { SimulatedRule } from '../fakes/simulated-fleet.ts'
 import { WINDOW_SLICES } from './catch-up.ts'
 
 vi.mock('node:timers/promises', async () => {
-  const { virtualPause } = await import('../fakes/virtual-time.ts')
+  const { virtualPause } = await import('@test/fleet/virtual-time')
   return { setTimeout: virtualPause }
 })
 

@@ -1,13 +1,13 @@
+import { overLimit, type SimulatedCall, SimulatedFleet, type SimulatedRule } from '@test/fleet/simulated-fleet'
+import { VirtualTime } from '@test/fleet/virtual-time'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Meter } from '../../algorithms/algorithm.ts'
 import { algorithms } from '../../algorithms/index.ts'
-import { overLimit, type SimulatedCall, SimulatedFleet, type SimulatedRule } from '../fakes/simulated-fleet.ts'
-import { VirtualTime } from '../fakes/virtual-time.ts'
 import { RETURNED_US } from './lease-terms.ts'
 
 vi.mock('node:timers/promises', async () => {
-  const { virtualPause } = await import('../fakes/virtual-time.ts')
+  const { virtualPause } = await import('@test/fleet/virtual-time')
   return { setTimeout: virtualPause }
 })
 
