@@ -20,13 +20,13 @@ export const commands = {
     },
     packages: {
       about: 'packs the packages and uses them with TypeScript, Jest, esbuild, webpack',
-      takes: 'minutes',
+      takes: '2 min',
       run: ['test/consumers/run.mjs'],
     },
     size: {
       about:
         'the library on disk, at its start and in a bundle, beside express-rate-limit, with marks; --write updates docs/packages.md',
-      takes: 'minutes',
+      takes: '1 min',
       run: ['scripts/size.mjs'],
       needs: 'build',
     },
@@ -38,12 +38,12 @@ export const commands = {
     },
     walk: {
       about: '100,000 random steps on memory and Redis, which must give the same answers',
-      takes: 'minutes',
+      takes: '2 min',
       run: ['test/walk/run.mjs'],
     },
     'walk-fleet': {
       about: 'random fleets of processes and outages, in virtual time',
-      takes: 'minutes',
+      takes: '> 7 min',
       run: tests(
         'packages/limiter/src/stores/failover/fleet-scenes.test.ts',
         'packages/limiter/src/stores/failover/restart-scenes.test.ts',
@@ -54,7 +54,7 @@ export const commands = {
     },
     reserve: {
       about: 'five processes reserve and settle calls of unknown cost on one Redis, and one is killed',
-      takes: 'seconds',
+      takes: '10 s',
       run: ['test/reserve/run.mjs'],
     },
     accuracy: {
@@ -65,7 +65,7 @@ export const commands = {
     simulate: {
       about:
         'fleets in virtual time: recovery (reconnecting to Redis), leases (--write updates docs/scale.md) or overload (an adaptive limit)',
-      takes: 'minutes',
+      takes: '1 min',
       run: ['test/simulate/run.mjs'],
     },
     chaos: {
@@ -81,7 +81,7 @@ export const commands = {
     },
     'chaos-gateways': {
       about: 'faults of Redis under three gateways with two workers each',
-      takes: 'minutes',
+      takes: '4 min',
       run: ['test/chaos/gateways.mjs'],
     },
     soak: {
@@ -91,7 +91,7 @@ export const commands = {
     },
     restarts: {
       about: 'reloads, replaces and stops a gateway under load',
-      takes: 'minutes',
+      takes: '3 min',
       run: ['test/restarts/run.mjs'],
     },
     fuzz: {
@@ -108,7 +108,7 @@ export const commands = {
     odd: {
       about:
         'requests that proxies let through and Diana refuses, behind nginx, Caddy and HAProxy; odd messages over gRPC and SPOE',
-      takes: 'minutes',
+      takes: '30 s',
       run: tests('test/serve/odd-requests.test.ts', 'test/serve/odd-messages.test.ts'),
       env: { ODD_REQUESTS: '3000' },
     },
@@ -119,30 +119,30 @@ export const commands = {
     },
     clients: {
       about: 'git, curl, browsers, nginx and others through the gateway',
-      takes: 'minutes',
+      takes: '20 s',
       run: ['test/clients/run.mjs'],
     },
     paths: {
       about: 'random spellings of paths against nginx, Express, Fastify, Node, and the routers behind every filter',
-      takes: 'minutes',
+      takes: '30 s',
       run: ['test/paths/run.mjs'],
     },
     'replay-equality': {
       about: 'sends calls through a gateway, replays its log, and compares call by call; --calls says how many',
-      takes: 'seconds',
+      takes: '10 s',
       run: ['test/replay/equality.mjs'],
       needs: 'build',
     },
     'replay-bounds': {
       about: 'judges random calls by more than 1,000 random rule sets, exactly and with moments cut to seconds',
-      takes: 'minutes',
+      takes: '30 s',
       run: tests('packages/gateway/src/replay/judging/bounds.test.ts'),
       env: { REPLAY_RULE_SETS: '1500' },
     },
     costs: {
       about:
         'streams of 1 MB through a gateway that settles their costs, and through one that does not: throughput and memory',
-      takes: 'minutes',
+      takes: '3 min',
       run: ['bench/costs/run.mjs'],
       needs: 'build',
     },
