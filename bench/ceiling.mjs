@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// npm run ceiling
+// npm run long -- ceiling
 // How many calls a second one rule without `by` can count, which lives in one hash and so on one thread of one Redis: the
 // CPU time of Redis per call, with calls that come alone and with many under way. The figure holds on a busy machine too.
 import { flood } from './load/flood.mjs'

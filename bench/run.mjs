@@ -6,6 +6,7 @@ import { execFile, spawnSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parseArgs, promisify } from 'node:util'
+import { writeLua } from '../scripts/write-lua.mjs'
 import { describeMachine } from './machine.mjs'
 import { installNamed } from './programs.mjs'
 import { print } from './report/print.mjs'
@@ -63,6 +64,7 @@ function prepare() {
   }
   if (!existsSync(`${here}../node_modules`)) run('npm', ['ci'], `${here}..`)
   if (!existsSync(`${here}node_modules/.package-lock.json`)) run('npm', ['ci'], here)
+  writeLua()
   run('npx', ['tsc', '-b'], `${here}..`)
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The tests that need nothing but Node: no other program, no Unix socket. `npm run coverage` measures with them.
+// The tests that need nothing but Node: no other program, no Unix socket. `npm run long -- coverage` measures with them.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { root, run } from './run.mjs'
@@ -34,12 +34,12 @@ function needsMore(file, seen) {
 }
 
 function helpersOf(file, text) {
-  const targets = [...text.matchAll(/(?:from|import\() ?'(\.[^']+)'/g)].map(([, target]) =>
-    resolve(dirname(file), target),
+  const targets = [...text.matchAll(/(?:from|import\() ?'((?:\.|@test\/)[^']+)'/g)].map(([, target]) =>
+    target.startsWith('.')
+      ? resolve(dirname(file), target)
+      : join(root, `${target.replace('@test', 'test/helpers')}.ts`),
   )
-  return targets.filter(
-    target => existsSync(target) && /[\\/](?:tests?|fakes|servers|testing|scripts)[\\/]/.test(target),
-  )
+  return targets.filter(target => existsSync(target) && /[\\/](?:test|testing|scripts)[\\/]/.test(target))
 }
 
 const vitest = join(root, 'node_modules/vitest/vitest.mjs')

@@ -1,5 +1,5 @@
-// npm run screenshots: every view of the dashboard, in both themes and both languages, on a gateway that really runs.
-// It takes about eight minutes, five of them to let the figures fill their chart. `-- --warm 100` is quicker.
+// npm run write -- screenshots: every view of the dashboard, in both themes and both languages, on a gateway that really runs.
+// It takes about eight minutes, five of them to let the figures fill their chart. `--warm 100` is quicker.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

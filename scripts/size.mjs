@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// npm run size: what diana-limiter costs an application, on disk, at its start and in a bundle; --write puts it into docs/packages.md.
+// npm run long -- size: what diana-limiter costs an application, on disk, at its start and in a bundle; --write puts it into docs/packages.md.
 // Ends with exit code 1 if a figure misses its mark.
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -51,7 +51,7 @@ try {
   console.log(table)
   if (process.argv.includes('--write')) {
     const text = readFileSync(page, 'utf8')
-    writeFileSync(page, text.replace(/(<!-- npm run size -->\n)[\s\S]*?(?=<!-- end -->)/, `$1${table}\n`))
+    writeFileSync(page, text.replace(/(<!-- size -->\n)[\s\S]*?(?=<!-- end -->)/, `$1${table}\n`))
   }
 } finally {
   rmSync(folder, { recursive: true, force: true })

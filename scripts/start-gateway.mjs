@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { installPackages } from './packages.mjs'
 import { buildPage } from './page.mjs'
 import { root, run } from './run.mjs'
+import { writeLua } from './write-lua.mjs'
 
 const main = join(root, 'packages/gateway/dist/cli/main.js')
 
@@ -11,6 +12,7 @@ const main = join(root, 'packages/gateway/dist/cli/main.js')
 export default async function startGateway() {
   await installPackages()
   console.log('building…')
+  writeLua()
   await Promise.all([buildCode(), buildPage()])
   // in this very process, so that signals, terminal and exit code are the gateway's own
   process.argv = [process.execPath, main, 'start', ...process.argv.slice(2)]

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// npm run schema: the JSON Schema of the rule file, without spaces for the package and formatted for the docs. Build first.
+// npm run write -- schema: docs/diana.schema.json, the JSON Schema of the rule file. Build first.
 import { writeFileSync } from 'node:fs'
 import { serveSection } from '../packages/gateway/dist/serve/serve-settings.js'
 import { gatewaySection } from '../packages/gateway/dist/settings/gateway-settings.js'
@@ -7,8 +7,4 @@ import { algorithms, dimensions, sources } from '../packages/limiter/dist/index.
 import { ruleFileSchema } from '../packages/limiter/dist/schema.js'
 
 const schema = ruleFileSchema({ algorithms, dimensions, sources, sections: [gatewaySection, serveSection] })
-const write = (path, indent) => {
-  writeFileSync(new URL(path, import.meta.url), `${JSON.stringify(schema, null, indent)}\n`)
-}
-write('../packages/limiter/diana.schema.json', 0)
-write('../docs/diana.schema.json', 2)
+writeFileSync(new URL('../docs/diana.schema.json', import.meta.url), `${JSON.stringify(schema, null, 2)}\n`)

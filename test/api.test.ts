@@ -21,7 +21,7 @@ const entries = ['limiter', 'gateway'].flatMap(folder => {
 
 describe('the public API', () => {
   it.each(entries)(
-    '$name exports the names and types that test/api lists; npm run api writes the lists',
+    '$name exports the names and types that test/api lists; npm run write -- api writes the lists',
     async entry => {
       await expect(listApi(entry.types, entry.main)).toMatchFileSnapshot(`api/${entry.name.replace('/', '.')}.txt`)
     },

@@ -119,13 +119,10 @@ const packages: Readonly<Record<string, Layers>> = {
   },
 }
 
-/** Folders whose files only tests use. */
-const testFolders = ['tests', 'fakes', 'servers']
-
 function filesIn(folder: string): string[] {
   return readdirSync(folder).flatMap(name => {
     const path = join(folder, name)
-    if (statSync(path).isDirectory()) return testFolders.includes(name) ? [] : filesIn(path)
+    if (statSync(path).isDirectory()) return filesIn(path)
     return /\.tsx?$/.test(name) && !/\.test\.tsx?$/.test(name) ? [path] : []
   })
 }
@@ -209,6 +206,13 @@ describe.each(Object.entries(packages))('the imports of the %s package', (name, 
 
   it.each(bottom)(`in the ${name} package, %s imports only the bottom layer`, layer => {
     expect(notAllowed(layer, bottom)).toEqual([])
+  })
+
+  it(`the sources of the ${name} package import nothing of test/, and no folder of it is for tests only`, () => {
+    const ofTests = [...graph.keys()].filter(file => importsOf(file).some(target => /^@test\/|\/test\//.test(target)))
+    const folders = readdirSync(source, { recursive: true, encoding: 'utf8' })
+    expect(ofTests).toEqual([])
+    expect(folders.filter(path => /(?:^|\/)(?:tests?|fakes|mocks|helpers)$/.test(path))).toEqual([])
   })
 
   it(`no import cycle exists in the ${name} package`, () => {

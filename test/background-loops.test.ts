@@ -23,7 +23,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const sources = ['limiter', 'gateway', 'dashboard'].flatMap(name => {
   const folder = join(root, 'packages', name, 'src')
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .filter(file => /\.tsx?$/.test(file) && !/\.test\.tsx?$|(^|\/)(fakes|servers|testing)\//.test(file))
+    .filter(file => /\.tsx?$/.test(file) && !/\.test\.tsx?$|(^|\/)testing\//.test(file))
     .map(file => ({ file: `${name}/${file}`, text: readFileSync(join(folder, file), 'utf8') }))
 })
 

@@ -9,7 +9,7 @@ import { createLimiter } from 'diana-limiter'
 import { diana } from 'diana-limiter/express'
 import express from 'express'
 import { afterAll, describe, expect, it } from 'vitest'
-import { startRedis } from '../packages/limiter/src/sources/servers/redis-server.ts'
+import { startRedis } from './helpers/servers/redis-server.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const MAX_FILES = 18

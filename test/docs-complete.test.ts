@@ -1,8 +1,10 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { run } from '../packages/gateway/src/cli/run.ts'
+import { commands, listOf, unknownName } from '../scripts/named-commands.mjs'
 
 // The docs and the code name the same things: commands, options, settings, error codes, warnings and variables.
 
@@ -31,14 +33,46 @@ function section(heading: string): string {
 
 describe('the commands of package.json', () => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
+  /** Texts that name commands: pages, comments, and hints that programs print. */
+  const named = execFileSync('git', ['ls-files', '*.md', '*.ts', '*.tsx', '*.mjs', '*.yml', '*.yaml', '*Dockerfile'], {
+    encoding: 'utf8',
+    cwd: root,
+  })
+    .split('\n')
+    .filter(file => file !== '' && file !== 'CHANGELOG.md' && existsSync(join(root, file)))
+    .map(file => ({ file, text: read(file) }))
+  const unknown = (pattern: RegExp, known: readonly string[]) =>
+    named.flatMap(({ file, text }) => missingFrom(known, found(text, pattern)).map(name => `${file}: ${name}`))
 
   it('every npm command is in the table of CONTRIBUTING.md', () => {
     const listed = found(read('CONTRIBUTING.md'), /^\| `npm (?:run )?([\w:]+)/gm)
-    expect(listed).toEqual(Object.keys(scripts).sort())
+    expect(listed).toEqual(
+      Object.keys(scripts)
+        .filter(name => name !== 'prepare')
+        .sort(),
+    )
   })
 
-  it('every npm command that a page names exists', () => {
-    expect(missingFrom(Object.keys(scripts), found(everything, /\bnpm run (?:--silent )?([a-z][\w:]*)/g))).toEqual([])
+  it('every npm command that a page, a comment or a message names exists', () => {
+    expect(named.length).toBeGreaterThan(1000)
+    expect(unknown(/\bnpm run (?:--silent |-s )?([a-z][\w:-]*\w)/g, Object.keys(scripts))).toEqual([])
+  })
+
+  it.each(['long', 'write'] as const)('every command of npm run %s that a text names exists', kind => {
+    expect(unknown(new RegExp(`npm run ${kind} -- ([a-z][\\w:-]*\\w)`, 'g'), Object.keys(commands[kind]))).toEqual([])
+  })
+
+  it.each(['long', 'write'] as const)('npm run %s lists its commands, and each of them runs an existing file', kind => {
+    for (const [name, { run }] of Object.entries(commands[kind])) {
+      expect(listOf(kind)).toMatch(new RegExp(`^  ${name} +\\S`, 'm'))
+      expect(run.filter(word => /\.(?:mjs|ts)$/.test(word) && !existsSync(join(root, word)))).toEqual([])
+    }
+  })
+
+  it('a name that npm run long does not know gets the nearest one', () => {
+    expect(unknownName('long', 'choas')).toBe('There is no command "choas" of npm run long: did you mean chaos?')
+    expect(unknownName('long', 'chaos:restart')).toContain('did you mean chaos-restart?')
+    expect(unknownName('long', 'elephant')).toContain('npm run long lists the names')
   })
 })
 
@@ -121,7 +155,7 @@ describe('the rule file', () => {
 describe('codes', () => {
   const sources = ['limiter', 'gateway'].flatMap(folder =>
     (readdirSync(join(root, 'packages', folder, 'src'), { recursive: true }) as string[])
-      .filter(name => name.endsWith('.ts') && !/\.test\.ts$|fakes|servers|testing/.test(name))
+      .filter(name => name.endsWith('.ts') && !/\.test\.ts$|testing/.test(name))
       .map(name => read(`packages/${folder}/src/${name.replaceAll('\\', '/')}`)),
   )
   const code = sources.join('\n')

@@ -3,7 +3,7 @@ import { createLimiter } from 'diana-limiter'
 import type { FleetCharge } from 'diana-limiter/store'
 import { algorithmSuite, dimensionSuite, storeSuite } from 'diana-limiter/testing'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { type RedisServer, startRedis } from '../packages/limiter/src/sources/servers/redis-server.ts'
+import { type RedisServer, startRedis } from './helpers/servers/redis-server.ts'
 
 vi.spyOn(console, 'log').mockImplementation(() => {})
 const { localDay } = await import('./docs/own-algorithm.ts')

@@ -7,9 +7,9 @@ import { afterEach, expect, test } from 'vitest'
 import { parse } from 'yaml'
 // @ts-expect-error: an example in JavaScript
 import { createLlmServer } from '../examples/llm/server.mjs'
-import { startRedis } from '../packages/limiter/src/sources/servers/redis-server.ts'
 import { GatewayRig } from './helpers/gateway-rig.ts'
 import { build, startProgram } from './helpers/program-rig.ts'
+import { startRedis } from './helpers/servers/redis-server.ts'
 
 const rig = new GatewayRig()
 afterEach(() => rig.close())

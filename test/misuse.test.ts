@@ -16,8 +16,8 @@ import fastify from 'fastify'
 import { Hono } from 'hono'
 import Koa from 'koa'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { listen } from '../packages/limiter/src/filters/servers/listen.ts'
-import { freePort } from '../packages/limiter/src/sources/servers/program.ts'
+import { listen } from './helpers/filters/listen.ts'
+import { freePort } from './helpers/servers/program.ts'
 
 /** Every likely misuse of the library, and what the user is told: no mistake is silent. */
 

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { parse } from 'yaml'
 import { createAdmin } from '../packages/gateway/src/admin/server/create-admin.ts'
-import { startRedis } from '../packages/limiter/src/sources/servers/redis-server.ts'
 import { GatewayRig, sendRaw } from './helpers/gateway-rig.ts'
 import { groupedBy, labelsIn, selectorsIn } from './helpers/promql.ts'
+import { startRedis } from './helpers/servers/redis-server.ts'
 
 // Alerts and dashboard ask about metrics and labels that a running gateway really has.
 

@@ -1,10 +1,12 @@
+import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it } from 'vitest'
 import { checkTarball } from '../scripts/release/check-tarball.mjs'
 import { packPackages, published } from '../scripts/release/pack.mjs'
+import { luaModules } from '../scripts/write-lua.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
@@ -56,7 +58,7 @@ describe('the packed packages', () => {
   const folder = mkdtempSync(join(tmpdir(), 'diana-packages-'))
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-  // the dashboard has no types, and `npm run check:packages` builds it
+  // the dashboard has no types, and `npm run long -- packages` builds it
   it.each(['packages/limiter', 'packages/gateway'])(
     'publint and attw find nothing wrong with the tarball of %s',
     async path => {
@@ -65,4 +67,15 @@ describe('the packed packages', () => {
     },
     60_000,
   )
+
+  it('the tarball of the limiter has the JSON Schema of the rule file and the Lua for Redis', async () => {
+    const [packed] = await packPackages(['packages/limiter'], folder)
+    const unpack = (path: string) =>
+      execFileSync('tar', ['-xzOf', packed!.tarball, `package/${path}`], { encoding: 'utf8', maxBuffer: 1e7 })
+    expect(JSON.parse(unpack('diana.schema.json'))).toEqual(JSON.parse(read('docs/diana.schema.json')))
+    for (const { path } of luaModules()) {
+      const module = relative(join(root, 'packages/limiter/src'), path).replace(/\.ts$/, '.js')
+      expect(unpack(`dist/${module}`)).toMatch(/\blocal\b/)
+    }
+  }, 60_000)
 })

@@ -7,8 +7,8 @@ import { gatewaySection } from '../packages/gateway/src/settings/gateway-setting
 
 const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
 
-it.each(['packages/limiter/diana.schema.json', 'docs/diana.schema.json'])('%s is what npm run schema writes', path => {
-  expect(JSON.parse(read(path))).toEqual(
+it('docs/diana.schema.json is current: npm run write -- schema writes it', () => {
+  expect(JSON.parse(read('docs/diana.schema.json'))).toEqual(
     ruleFileSchema({ algorithms, dimensions, sources, sections: [gatewaySection, serveSection] }),
   )
 })

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// npm run bench:costs -- --streams 10000
+// npm run long -- costs --streams 10000
 // Streams of 1 MB through a gateway that settles their costs, and through one that does not: throughput, CPU and memory. Both run
 // throughout and are called in turn, so that a busy machine is busy for both. Ends with 1 if a mark is missed.
 import { execFile, fork } from 'node:child_process'

@@ -26,7 +26,7 @@ export async function checkTarball(tarball) {
 function fileProblems(files, read) {
   const missing = ['README.md', 'LICENSE', 'package.json'].filter(name => !files.includes(name))
   if (!files.some(path => path.startsWith('dist/'))) missing.push('dist/ (run npm run build)')
-  const unwanted = files.filter(path => /\.test\.|\/(?:fakes|servers)\/|\.tsbuildinfo$|(?<!\.d)\.ts$/.test(path))
+  const unwanted = files.filter(path => /\.test\.|\.tsbuildinfo$|(?<!\.d)\.ts$/.test(path))
   const maps = files.filter(path => path.endsWith('.map') && JSON.parse(read(path)).sourcesContent === undefined)
   const scripts = files.filter(path => path.endsWith('.js'))
   const mapless = scripts.filter(path => {

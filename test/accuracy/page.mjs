@@ -15,7 +15,7 @@ ${summaryOf(results, about).join('\n')}
 
 ${markdownTable(results)}
 
-\`npm run accuracy\` repeats the measurement, \`npm run accuracy -- --write\` writes this page. It needs \`redis-server\` on the PATH
+\`npm run long -- accuracy\` repeats the measurement, \`npm run long -- accuracy --write\` writes this page. It needs \`redis-server\` on the PATH
 and takes a few minutes. \`--short\` is the part of it that runs with the tests.
 
 ## What the columns mean

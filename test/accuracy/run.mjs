@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// npm run accuracy [-- --short] [--write] [--only TEXT] [--lease auto|off] [--fault more|less|apart]
+// npm run long -- accuracy [--short] [--write] [--only TEXT] [--lease auto|off] [--fault more|less|apart]
 // Real processes share limits in a real Redis; every admitted call is held against its limit by the clock of Redis.
 import { fileURLToPath } from 'node:url'
 import { buildPackages, flag, mistake, readArguments, text } from '../helpers/command.mjs'
@@ -12,7 +12,7 @@ import { startCluster, startRedis } from './redis.mjs'
 import { headLine, rowLine, summaryOf } from './report.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const usage = `usage: npm run accuracy [-- --short] [--write] [--only TEXT] [--lease auto|off] [--fault ${Object.keys(faults).join('|')}]`
+const usage = `usage: npm run long -- accuracy [--short] [--write] [--only TEXT] [--lease auto|off] [--fault ${Object.keys(faults).join('|')}]`
 /** A case whose load the machine could not offer is tried so often; no other is tried twice. */
 const TRIES = 3
 

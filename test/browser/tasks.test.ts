@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type RedisServer, startRedis } from '../../packages/limiter/src/sources/servers/redis-server.ts'
+import { type RedisServer, startRedis } from '../helpers/servers/redis-server.ts'
 import { call, openStage, openTab, type Running, type Stage, textOf, until, write } from './stage.ts'
 
 const rulesOf = (redis: string) => `store: { redis: "redis://${redis}", timeout: 2s }

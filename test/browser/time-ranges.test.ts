@@ -1,8 +1,8 @@
 import { createLimiter, type Limiter } from 'diana-limiter'
 import type { Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type RedisServer, startRedis } from '../../packages/limiter/src/sources/servers/redis-server.ts'
 import { historyLevels } from '../../packages/limiter/src/stats/history/history-levels.ts'
+import { type RedisServer, startRedis } from '../helpers/servers/redis-server.ts'
 import { call, openStage, openTab, type Running, type Stage, textOf, until } from './stage.ts'
 
 const numberOf = async (locator: Locator) => Number((await locator.textContent())?.replaceAll(',', ''))

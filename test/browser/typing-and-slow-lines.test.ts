@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { buildPage } from './built-page.ts'
 import { call, openBrowser, openTab, type Running, runGateway } from './stage.ts'
 
-/** `npm run dashboard:long` types more, and makes more rules. */
+/** `npm run long -- dashboard` types more, and makes more rules. */
 const isLong = process.env.DIANA_DASHBOARD_LONG === '1'
 const until = { timeout: 30_000 }
 const manyRules = (count: number) =>

@@ -18,9 +18,9 @@ import { diana as fetchFilter } from '../../packages/limiter/src/filters/fetch.t
 import { diana as honoFilter } from '../../packages/limiter/src/filters/hono.ts'
 import { diana as httpFilter } from '../../packages/limiter/src/filters/http.ts'
 import { diana as koaFilter } from '../../packages/limiter/src/filters/koa.ts'
-import { listen } from '../../packages/limiter/src/filters/servers/listen.ts'
 import type { Limiter } from '../../packages/limiter/src/limiter.ts'
 import type { ServerUnderTest } from '../../packages/limiter/src/testing/filters/suite.ts'
+import { listen } from '../helpers/filters/listen.ts'
 
 // A rule by a header counts what the application behind the filter reads as that header: two calls of one identity to the
 // application must be one caller to the rule, however the header is sent, or a caller gets a fresh count.

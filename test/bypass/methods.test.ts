@@ -17,9 +17,9 @@ import { diana as fetchFilter } from '../../packages/limiter/src/filters/fetch.t
 import { diana as honoFilter } from '../../packages/limiter/src/filters/hono.ts'
 import { diana as httpFilter } from '../../packages/limiter/src/filters/http.ts'
 import { diana as koaFilter } from '../../packages/limiter/src/filters/koa.ts'
-import { listen } from '../../packages/limiter/src/filters/servers/listen.ts'
 import type { Limiter } from '../../packages/limiter/src/limiter.ts'
 import type { ServerUnderTest } from '../../packages/limiter/src/testing/filters/suite.ts'
+import { listen } from '../helpers/filters/listen.ts'
 
 // Middleware such as method-override lets a POST be a DELETE, before or behind the filter: the handler that runs is compared with the
 // rules that have counted the call.

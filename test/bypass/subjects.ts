@@ -3,12 +3,12 @@ import { connect as connectHttp2 } from 'node:http2'
 import { connect } from 'node:net'
 import { createGateway } from '../../packages/gateway/src/gateway.ts'
 import { createLimiter, type LimiterOptions } from '../../packages/limiter/src/create/create-limiter.ts'
-import { listen } from '../../packages/limiter/src/filters/servers/listen.ts'
-import { nodeListener } from '../../packages/limiter/src/filters/servers/node-listener.ts'
-import { servers } from '../../packages/limiter/src/filters/servers/servers.ts'
 import type { Limiter } from '../../packages/limiter/src/limiter.ts'
 import { FilterService } from '../../packages/limiter/src/testing/filters/service.ts'
 import type { FilterSuiteOptions, ServerUnderTest } from '../../packages/limiter/src/testing/filters/suite.ts'
+import { listen } from '../helpers/filters/listen.ts'
+import { nodeListener } from '../helpers/filters/node-listener.ts'
+import { servers } from '../helpers/filters/servers.ts'
 
 /** Everything that callers might talk their way around. */
 export const subjects: Readonly<Record<string, FilterSuiteOptions>> = {

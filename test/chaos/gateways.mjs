@@ -16,7 +16,7 @@ import { moment } from './fleet/clock.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const script = fileURLToPath(new URL('paths.lua', import.meta.url))
-const usage = `usage: node test/chaos/gateways.mjs [--only TEXT] [--seconds 8]
+const usage = `usage: npm run long -- chaos-gateways [--only TEXT] [--seconds 8]
 
 Three gateways with two workers each, in front of one service, with limits in one Redis. wrk calls all three, and Redis is
 broken for two seconds in the middle. What reaches the service is held against the limits.

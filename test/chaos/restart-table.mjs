@@ -11,8 +11,8 @@ import { startRedis } from './redis.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const page = `${root}docs/reliability.md`
-const usage = `usage: npm run chaos:restart -- [--processes 2,4,8] [--before 90] [--away 15] [--after 90] [--only TEXT] [--write]
-       npm run chaos:restart -- --virtual
+const usage = `usage: npm run long -- chaos-restart [--processes 2,4,8] [--before 90] [--away 15] [--after 90] [--only TEXT] [--write]
+       npm run long -- chaos-restart --virtual
 
 Fleets of several sizes call at an even pace, all at the same time. Redis is killed after --before seconds, and started empty --away
 seconds later. The table shows which part of the calls was refused before, during and after, and what a store that never fails would have
@@ -63,7 +63,7 @@ const wholeMs = beforeMs + awayMs + afterMs
 /** Prints the table of virtual time, and ends. */
 async function simulate() {
   const { startVitest } = await import('vitest/node')
-  const include = ['packages/limiter/src/stores/fakes/restart-table.ts']
+  const include = ['test/helpers/fleet/restart-table.ts']
   await startVitest('test', [], {
     root,
     config: false,

@@ -8,7 +8,7 @@ import { headLine, rowLine, summaryLines, writeTable } from './report.mjs'
 import { startSpinning } from './spin.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const usage = `usage: npm run chaos -- [--short] [--write] [--only TEXT]... [--runs 1] [--tries 3] [--busy] [--json]
+const usage = `usage: npm run long -- chaos [--short] [--write] [--only TEXT]... [--runs 1] [--tries 3] [--busy] [--json]
 
 Real processes share limits in a real Redis, which is broken and mended; every call is held against its limit.
 

@@ -1,18 +1,18 @@
 #!/usr/bin/env node
-// npm run soak [-- --minutes 10]
+// npm run long -- soak [--minutes 10]
 // Full speed and random faults: nothing grows, nothing is left over, nobody fails.
-import { fork, spawnSync } from 'node:child_process'
+import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { buildPackages } from '../helpers/command.mjs'
 import { faults } from './faults.mjs'
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
 const { values } = parseArgs({ options: { minutes: { type: 'string', default: '10' } } })
 const minutes = Number(values.minutes)
 if (!(minutes > 0)) {
-  console.error('usage: npm run soak [-- --minutes 10]')
+  console.error('usage: npm run long -- soak [--minutes 10]')
   process.exit(2)
 }
 const PROCESSES = 3
@@ -27,7 +27,7 @@ const rules = [
 ]
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1))
-spawnSync(process.execPath, [`${root}node_modules/typescript/bin/tsc`, '-b'], { cwd: root, stdio: 'inherit' })
+buildPackages()
 const usable = faults.filter(fault => fault.scene.name === 'single' && !fault.isDownAtStart && !fault.shiftMs)
 const scene = await usable[0].scene()
 const worker = fileURLToPath(new URL('fleet/soak-worker.mjs', import.meta.url))

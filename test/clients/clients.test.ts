@@ -4,7 +4,7 @@ import { liveClients } from './live.ts'
 import { programClients } from './programs.ts'
 import { serverClients } from './servers.ts'
 
-// `npm run clients` tries every client that is installed, and with --all it fails if one is not
+// `npm run long -- clients` tries every client that is installed, and with --all it fails if one is not
 const which = process.env.DIANA_CLIENTS ?? 'set-up'
 
 const rig = new GatewayRig()

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// npm run clients [-- --all]
+// npm run long -- clients [--all]
 // Uses real clients and servers with the gateway, as far as they are installed; with --all, one that is not installed fails.
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -15,7 +15,7 @@ function readArguments() {
   try {
     return parseArgs({ options: { all: { type: 'boolean', default: false } } }).values
   } catch (error) {
-    console.error(`${error.message}; usage: npm run clients [-- --all]`)
+    console.error(`${error.message}; usage: npm run long -- clients [--all]`)
     return process.exit(2)
   }
 }

@@ -91,7 +91,7 @@ export const resolutions = [
   },
 ]
 
-/** More of them, for `npm run check:packages`. */
+/** More of them, for `npm run long -- packages`. */
 export const moreResolutions = [
   { title: 'an ES module with module node16', extension: '.mts', options: { module: 'node16' } },
   { title: 'an ES module with module nodenext', extension: '.mts', options: { module: 'nodenext' } },

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// npm run check:packages: packs the packages, checks the tarballs, and uses the library as applications do.
+// npm run long -- packages: packs the packages, checks the tarballs, and uses the library as applications do.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

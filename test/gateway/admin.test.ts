@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { run } from '../../packages/gateway/src/cli/run.ts'
-import { type EtcdServer, startEtcd } from '../../packages/limiter/src/sources/servers/etcd-server.ts'
+import { type EtcdServer, startEtcd } from '../helpers/servers/etcd-server.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const main = join(root, 'packages/gateway/dist/cli/main.js')

@@ -8,9 +8,9 @@ import { promisify } from 'node:util'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
-import { freePort, startProgram } from '../../packages/limiter/src/sources/servers/program.ts'
 import { GatewayRig, sendRaw } from '../helpers/gateway-rig.ts'
 import { Http2Caller } from '../helpers/http2-rig.ts'
+import { freePort, startProgram } from '../helpers/servers/program.ts'
 import { findNginx } from '../paths/services.ts'
 
 const rig = new GatewayRig()

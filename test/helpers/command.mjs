@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { writeLua } from '../../scripts/write-lua.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -43,6 +44,7 @@ export function wholeNumber(name, value, most = 999_999_999) {
 
 /** Builds the packages, and exits with 1 if they cannot be built. */
 export function buildPackages() {
+  writeLua()
   const tsc = `${root}node_modules/typescript/bin/tsc`
   const { status } = spawnSync(process.execPath, [tsc, '-b'], { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] })
   if (status === 0) return

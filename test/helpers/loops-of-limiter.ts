@@ -17,7 +17,6 @@ import { FailoverStore } from '../../packages/limiter/src/stores/failover/failov
 import { Recovery } from '../../packages/limiter/src/stores/failover/recovery.ts'
 import { Settlements } from '../../packages/limiter/src/stores/failover/settlements.ts'
 import { StoreHealth } from '../../packages/limiter/src/stores/failover/store-health.ts'
-import { FleetDouble } from '../../packages/limiter/src/stores/fakes/fake-fleet.ts'
 import { Lease } from '../../packages/limiter/src/stores/leases/lease.ts'
 import { LeaseBook } from '../../packages/limiter/src/stores/leases/lease-book.ts'
 import { Heartbeat } from '../../packages/limiter/src/stores/membership/heartbeat.ts'
@@ -26,6 +25,7 @@ import { RedisStore } from '../../packages/limiter/src/stores/redis/redis-store.
 import { sharedCharge } from '../../packages/limiter/src/stores/shared-charge.ts'
 import { fleetCharge } from '../../packages/limiter/src/stores/store.ts'
 import { LeasingStore } from '../../packages/limiter/src/testing/stores/leasing-store.ts'
+import { FleetDouble } from './fleet/fake-fleet.ts'
 import { counter, fail, failFirst, type Loop } from './loop.ts'
 
 const window = algorithms.find(({ name }) => name === 'sliding-window')!

@@ -11,9 +11,9 @@ import { algorithms } from '../../packages/limiter/src/algorithms/index.ts'
 import { schemaKit } from '../../packages/limiter/src/common/schema-kit.ts'
 import { dimensions } from '../../packages/limiter/src/dimensions/index.ts'
 import { parseRemote, parseText } from '../../packages/limiter/src/rules/parse-text.ts'
-import { createSource } from '../../packages/limiter/src/sources/fakes/create-source.ts'
 import { sources } from '../../packages/limiter/src/sources/index.ts'
 import type { SourceKind } from '../../packages/limiter/src/sources/source.ts'
+import { createSource } from '../helpers/sources/create-source.ts'
 import { callerValues, hostTemplates, locations, pathTemplates, remoteDocuments, tokenHeads } from './addresses.ts'
 
 // No caller, token, config center or issuer chooses where the process connects: a canary listens at another address and must see

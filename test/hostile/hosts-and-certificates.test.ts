@@ -8,9 +8,9 @@ import { answerOn } from '@test/http2-rig'
 import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { Authority } from '../../packages/gateway/src/http/tls/servers/authority.ts'
-import { startTlsGateway, type TlsGateway } from '../../packages/gateway/src/http/tls/servers/tls-gateway.ts'
 import { clientCertificateOf } from '../../packages/limiter/src/http/client-certificate.ts'
+import { Authority } from '../helpers/tls/authority.ts'
+import { startTlsGateway, type TlsGateway } from '../helpers/tls/tls-gateway.ts'
 import { type HostCall, hostCalls } from './hosts-and-certificates.ts'
 
 // The service that answers a call, the rule that counts it and the certificate that it is counted by are those of one host and one

@@ -8,8 +8,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createLimiter } from '../../packages/limiter/src/create/create-limiter.ts'
 import type { Limiter } from '../../packages/limiter/src/limiter.ts'
 import type { RuleOptions } from '../../packages/limiter/src/rules/schema/options.ts'
-import { type RedisServer, startRedis } from '../../packages/limiter/src/sources/servers/redis-server.ts'
 import { build } from '../helpers/program-rig.ts'
+import { type RedisServer, startRedis } from '../helpers/servers/redis-server.ts'
 
 // One caller spreads calls over processes that lease permits: never more than the limit pass, and all of it can be used.
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { startRedis } from '../../packages/limiter/src/sources/servers/redis-server.ts'
+import { startRedis } from '../helpers/servers/redis-server.ts'
 import { expressRateLimit, fastifyRateLimit, throttler } from './filters.ts'
 import { play } from './play.ts'
 import { bottleneck, flexible, nginx, upstash } from './programs.ts'

@@ -12,7 +12,7 @@ import express from 'express'
 import fastify from 'fastify'
 import { expect, vi } from 'vitest'
 import { parse } from 'yaml'
-import { listen } from '../../packages/limiter/src/filters/servers/listen.ts'
+import { listen } from '../helpers/filters/listen.ts'
 import type { Row } from './row.ts'
 
 /** Ends what a row has started. */

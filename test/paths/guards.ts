@@ -6,8 +6,8 @@ import { createGateway } from '../../packages/gateway/src/gateway.ts'
 import { diana as expressFilter } from '../../packages/limiter/src/filters/express.ts'
 import { diana as fastifyFilter } from '../../packages/limiter/src/filters/fastify.ts'
 import { diana as httpFilter } from '../../packages/limiter/src/filters/http.ts'
-import { listen } from '../../packages/limiter/src/filters/servers/listen.ts'
 import type { Limiter } from '../../packages/limiter/src/limiter.ts'
+import { listen } from '../helpers/filters/listen.ts'
 
 /** Diana in one of its forms, in front of a service that gets the target as it arrives. */
 export interface Guard {

@@ -8,7 +8,7 @@ import { type Guard, guards, type StartGuard } from './guards.ts'
 import { type PathService, resources, startServices } from './services.ts'
 import { knownTargets, randomTargets } from './targets.ts'
 
-// `npm run paths -- --count N --seed N` says more
+// `npm run long -- paths --count N --seed N` says more
 const count = Number(process.env.DIANA_PATHS_COUNT ?? 30)
 const seed = Number(process.env.DIANA_PATHS_SEED ?? 1)
 const atOnce = 16

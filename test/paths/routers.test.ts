@@ -4,7 +4,7 @@ import { createLimiter } from '../../packages/limiter/src/create/create-limiter.
 import { type RoutedApplication, routedApplications, routedResources } from './routers.ts'
 import { knownTargets, randomTargets } from './targets.ts'
 
-// `npm run paths -- --count N --seed N` says more
+// `npm run long -- paths --count N --seed N` says more
 const isLong = process.env.DIANA_PATHS_COUNT !== undefined
 const count = Number(process.env.DIANA_PATHS_COUNT ?? 20)
 const seed = Number(process.env.DIANA_PATHS_SEED ?? 1)

@@ -20,9 +20,9 @@ import { diana as honoFilter } from '../../packages/limiter/src/filters/hono.ts'
 import { guard, diana as httpFilter } from '../../packages/limiter/src/filters/http.ts'
 import { diana as koaFilter } from '../../packages/limiter/src/filters/koa.ts'
 import { DianaModule } from '../../packages/limiter/src/filters/nest.ts'
-import { listen } from '../../packages/limiter/src/filters/servers/listen.ts'
 import type { Limiter } from '../../packages/limiter/src/limiter.ts'
 import type { ServerUnderTest } from '../../packages/limiter/src/testing/filters/suite.ts'
+import { listen } from '../helpers/filters/listen.ts'
 
 // it has the types of Express 5 as far as these applications need them
 const express4 = createRequire(import.meta.url)('express4') as typeof express5

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// npm run paths [-- --count N] [--seed N]
+// npm run long -- paths [--count N] [--seed N]
 // Sends N random spellings of paths through every form of Diana to real services, and through every filter to the routers behind it:
 // what they serve must be what was judged.
 import { spawnSync } from 'node:child_process'
@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const usage = 'usage: npm run paths [-- --count N] [--seed N]'
+const usage = 'usage: npm run long -- paths [--count N] [--seed N]'
 
 function readArguments() {
   try {

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import express from 'express'
 import fastify from 'fastify'
-import { listen } from '../../packages/limiter/src/filters/servers/listen.ts'
-import { freePort, startProgram } from '../../packages/limiter/src/sources/servers/program.ts'
 import { findProgram } from '../../scripts/programs.mjs'
+import { listen } from '../helpers/filters/listen.ts'
+import { freePort, startProgram } from '../helpers/servers/program.ts'
 
 /** A real service that answers 200 with the name of the resource that it served. */
 export interface PathService {

@@ -1,5 +1,5 @@
 // Sends calls through a gateway that logs them for replay, replays the log and compares call by call:
-// `npm run replay:equality -- --calls 1000000`. It ends with 1 if any decision differs.
+// `npm run long -- replay-equality --calls 1000000`. It ends with 1 if any decision differs.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// npm run reserve [-- --processes N] [--calls N]
+// npm run long -- reserve [--processes N] [--calls N]
 // Calls of unknown cost at once, by several processes on one Redis: no more is admitted than was reserved, and after all are settled
 // the sum is exact. Then the same with a process that is killed before it settles: what it had reserved is free after `hold`.
 import { fork } from 'node:child_process'
@@ -10,7 +10,7 @@ import { startRedis } from '../accuracy/redis.mjs'
 import { buildPackages, readArguments, text, wholeNumber } from '../helpers/command.mjs'
 import { HOLD_MS, LIMIT, wideRules } from './rules.mjs'
 
-const usage = 'usage: npm run reserve [-- --processes N] [--calls N]'
+const usage = 'usage: npm run long -- reserve [--processes N] [--calls N]'
 const { processes, calls } = readArguments(usage, { processes: text('5'), calls: text('50') }, values => ({
   processes: wholeNumber('processes', values.processes),
   calls: wholeNumber('calls', values.calls),

@@ -19,7 +19,7 @@ function run(...args: readonly string[]): Promise<string> {
   })
 }
 
-// `npm run restarts` does this with one process, too
+// `npm run long -- restarts` does this with one process, too
 test.each(['2'])(
   'a gateway with %s workers is reloaded, replaced by a new process and ended under load without a failed call',
   { timeout: 120_000 },

@@ -1,18 +1,19 @@
 #!/usr/bin/env node
-// npm run restarts [-- --rounds N] [--workers N] [--timeout SECONDS] [--json]
+// npm run long -- restarts [--rounds N] [--workers N] [--timeout SECONDS] [--json]
 // Reloads, restarts and ends a gateway under load, with uploads, streams and WebSockets open: no call may fail.
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { buildPackages } from '../helpers/command.mjs'
 import { Callers } from './callers.mjs'
 import { startService } from './service.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const usage = 'usage: npm run restarts [-- --rounds N] [--workers N] [--timeout SECONDS] [--json]'
+const usage = 'usage: npm run long -- restarts [--rounds N] [--workers N] [--timeout SECONDS] [--json]'
 const startMs = 60_000
 // how late a process of a busy machine may be
 const graceMs = 3000
@@ -116,11 +117,7 @@ async function scenario(workers, { rounds, timeoutMs }) {
 }
 
 const settings = readArguments()
-const tsc = spawnSync(process.execPath, [`${root}node_modules/typescript/bin/tsc`, '-b'], {
-  cwd: root,
-  stdio: 'inherit',
-})
-if (tsc.status !== 0) fail('tsc -b failed', 1)
+buildPackages()
 let failed = 0
 for (const workers of settings.workers) {
   const result = await scenario(workers, settings)

@@ -9,10 +9,10 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
-import { Authority } from '../../packages/gateway/src/http/tls/servers/authority.ts'
 import { serveProgram } from '../../packages/gateway/src/process/serve-program.ts'
 import type { ServerProcess } from '../../packages/gateway/src/process/server-program.ts'
 import { GatewayRig } from '../helpers/gateway-rig.ts'
+import { Authority } from '../helpers/tls/authority.ts'
 import { envoyClient } from './envoy-client.ts'
 
 const rig = new GatewayRig()

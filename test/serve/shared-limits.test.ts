@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
 import { serveProgram } from '../../packages/gateway/src/process/serve-program.ts'
 import type { ServerProcess } from '../../packages/gateway/src/process/server-program.ts'
-import { startRedis } from '../../packages/limiter/src/sources/servers/redis-server.ts'
 import { GatewayRig } from '../helpers/gateway-rig.ts'
+import { startRedis } from '../helpers/servers/redis-server.ts'
 import { type EnvoyClient, envoyClient } from './envoy-client.ts'
 
 const rig = new GatewayRig()

@@ -1,4 +1,4 @@
-// npm run simulate -- leases: fleets that lease permits, in virtual time; --write makes docs/scale.md of it.
+// npm run long -- simulate leases: fleets that lease permits, in virtual time; --write makes docs/scale.md of it.
 import { ALGORITHMS, fleets, LOADS, largest, manyKeys, marks, randomFleet } from './lease-cases.mjs'
 import { simulateLeases } from './lease-fleet.mjs'
 import { writeScalePage } from './scale-page.mjs'

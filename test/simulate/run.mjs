@@ -1,21 +1,21 @@
 #!/usr/bin/env node
-// npm run simulate -- recovery [--processes 10,100,300,1000] [--seeds N] [--loss 0.02] [--latency MS] [--real N]
+// npm run long -- simulate recovery [--processes 10,100,300,1000] [--seeds N] [--loss 0.02] [--latency MS] [--real N]
 // How long a fleet needs to come back to its store, and what that costs the store: with the code of production on virtual
 // time; with --real, N limiters in three processes on a real Redis.
-// npm run simulate -- leases [--seeds N] [--small] [--write]
+// npm run long -- simulate leases [--seeds N] [--small] [--write]
 // Fleets that hold permits in advance: calls over the limit, the part of it that is used, requests to the store; writes docs/scale.md.
-import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { buildPackages } from '../helpers/command.mjs'
 import { simulateScale } from './leases.mjs'
 import { MOST_BUSY_MS, markOf } from './marks.mjs'
 import { realRecovery } from './real-recovery.mjs'
 import { simulateRecovery } from './recovery.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const usage = `usage: npm run simulate -- recovery [--processes N,N,…] [--seeds N] [--loss 0…0.2] [--latency MS] [--real N]
-       npm run simulate -- leases [--seeds N] [--small] [--write]
-       npm run simulate -- overload [--seeds N]`
+const usage = `usage: npm run long -- simulate recovery [--processes N,N,…] [--seeds N] [--loss 0…0.2] [--latency MS] [--real N]
+       npm run long -- simulate leases [--seeds N] [--small] [--write]
+       npm run long -- simulate overload [--seeds N]`
 
 function fail(message, code) {
   console.error(message)
@@ -73,11 +73,7 @@ function readArguments() {
 }
 
 const { topic, small, write, sizes, seeds, loss, latencyMs, real } = readArguments()
-const tsc = spawnSync(process.execPath, [`${root}node_modules/typescript/bin/tsc`, '-b'], {
-  cwd: root,
-  stdio: 'inherit',
-})
-if (tsc.status !== 0) fail('tsc -b failed', 1)
+buildPackages()
 let missed = 0
 
 if (topic === 'overload') {

@@ -70,7 +70,7 @@ export function writeScalePage(root, { ofFleets, ofLargest, ofKeys, faults, miss
 What leases ([distributed.md](distributed.md#leases)) save and cost, in fleets larger than a test machine: a simulation in virtual time. It runs
 the code of production (the leases of each process, the reservations of the store and the algorithms) against a simulated network:
 messages take ${'0.25 to 0.75 ms'} unless a case states otherwise, may be lost, repeated or overtaken, and processes may be cut off,
-crash, or have clocks that run at different speeds. \`npm run simulate -- leases --write\` writes this page; the same seeds give the same figures.
+crash, or have clocks that run at different speeds. \`npm run long -- simulate leases --write\` writes this page; the same seeds give the same figures.
 
 "Over" is by how many calls a limit was exceeded in the worst interval, whenever each call was decided between its start and its
 end. "Requests" are calls that the store decides and requests of leases together. "Of one Redis" is the part of the time for which

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { buildPackages, flag, readArguments, text, wholeNumber } from '../helpers/command.mjs'
 import { filesFor, measureStreams } from './measure.mjs'
 
-const usage = `usage: npm run streams -- [--streams 10000] [--slices 10] [--calls 4000] [--check]
+const usage = `usage: npm run long -- streams [--streams 10000] [--slices 10] [--calls 4000] [--check]
 
 Opens idle streams through one gateway process, half of them server-sent events and half WebSockets, from several loopback
 addresses. Prints how many were served, the memory of the gateway per stream, and the CPU that the gateway spends on an ordinary

@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-// npm run walk [-- --steps N] [--seed N]
+// npm run long -- walk [--steps N] [--seed N]
 // Random walks over calls, refunds, resets, blocks and reloads, on memory and on a real Redis, whose answers must be equal.
 import { startRedis } from '../accuracy/redis.mjs'
 import { buildPackages, mistake, readArguments, text, wholeNumber } from '../helpers/command.mjs'
 
-const usage = 'usage: npm run walk [-- --steps N] [--seed N]'
+const usage = 'usage: npm run long -- walk [--steps N] [--seed N]'
 
 const { steps, seed } = readArguments(usage, { steps: text('100000'), seed: text() }, values => {
   const seed = values.seed ?? String(Date.now() % 1_000_000)

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-const schemaFile = new URL('../../limiter/diana.schema.json', import.meta.url)
+const schemaFile = new URL('../../../docs/diana.schema.json', import.meta.url)
 
 export const schema: unknown = JSON.parse(readFileSync(schemaFile, 'utf8'))
 

@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import { request } from 'undici'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { Authority } from '../../../packages/gateway/src/http/tls/servers/authority.ts'
 import { GatewayRig, type Guarded, sendRaw } from '../../helpers/gateway-rig.ts'
+import { Authority } from '../../helpers/tls/authority.ts'
 
 const rig = new GatewayRig()
 let authority: Authority

@@ -10,8 +10,8 @@ import { createLimiter, type Limiter, type SourceStatus } from 'diana-limiter'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { run } from '../../../packages/gateway/src/cli/run.ts'
 import { createGateway } from '../../../packages/gateway/src/gateway.ts'
-import { startEtcd } from '../../../packages/limiter/src/sources/servers/etcd-server.ts'
-import { startRedis } from '../../../packages/limiter/src/sources/servers/redis-server.ts'
+import { startEtcd } from '../../helpers/servers/etcd-server.ts'
+import { startRedis } from '../../helpers/servers/redis-server.ts'
 
 interface ConfigCenter {
   /** The value of `remote` in a rule file. */

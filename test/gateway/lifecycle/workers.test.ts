@@ -6,10 +6,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { request } from 'undici'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { startRedis } from '../../../packages/limiter/src/sources/servers/redis-server.ts'
 import { GatewayRig } from '../../helpers/gateway-rig.ts'
 import { call, load } from '../../helpers/load.ts'
 import { build, childrenOf, startDiana, startProgram } from '../../helpers/program-rig.ts'
+import { startRedis } from '../../helpers/servers/redis-server.ts'
 
 vi.setConfig({ testTimeout: 90_000, hookTimeout: 60_000 })
 

@@ -7,8 +7,8 @@ import { request } from 'undici'
 import { afterEach, describe, expect, test } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { readUpstreams } from '../../../packages/gateway/src/telemetry/server-reports.ts'
-import { freePort, startProgram } from '../../../packages/limiter/src/sources/servers/program.ts'
 import { GatewayRig, type Service } from '../../helpers/gateway-rig.ts'
+import { freePort, startProgram } from '../../helpers/servers/program.ts'
 import { findNginx } from '../../paths/services.ts'
 
 const rig = new GatewayRig()

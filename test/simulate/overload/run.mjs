@@ -1,4 +1,4 @@
-// npm run simulate -- overload [--seeds N]
+// npm run long -- simulate overload [--seeds N]
 // The adaptive limit on every service model with many seeds, in virtual time.
 import { adaptive } from '../../../packages/limiter/dist/algorithms/adaptive.js'
 import { capacityStep, critical, services, steady, stepToThree } from './scenes.mjs'

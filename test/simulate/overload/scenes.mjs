@@ -1,4 +1,4 @@
-// The scenes of `npm run simulate -- overload` and of the tests, with their marks.
+// The scenes of `npm run long -- simulate overload` and of the tests, with their marks.
 import { CpuService, DependentService, PoolService } from './service-models.mjs'
 import { figures, simulateOverload } from './simulate-overload.mjs'
 

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { type Schema, suggest } from './schema-options.ts'
 import { placeAt } from './yaml-place.ts'
 
-const schemaFile = new URL('../../../limiter/diana.schema.json', import.meta.url)
+const schemaFile = new URL('../../../../docs/diana.schema.json', import.meta.url)
 const schema = JSON.parse(readFileSync(schemaFile, 'utf8')) as Schema
 
 /** The cursor stands at the bar. */

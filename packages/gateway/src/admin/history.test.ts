@@ -1,6 +1,6 @@
+import { type RedisServer, startRedis } from '@test/servers/redis-server'
 import { createLimiter, type Limiter } from 'diana-limiter'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { type RedisServer, startRedis } from '../../../limiter/src/sources/servers/redis-server.ts'
 import { createAdmin } from './server/create-admin.ts'
 
 interface Answer {

@@ -1,7 +1,7 @@
+import { askedWorkers } from '@test/admin/asked-workers'
 import { createLimiter, type Limiter, type Verdict } from 'diana-limiter'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { askedWorkers } from './fakes/asked-workers.ts'
 import { createAdmin } from './server/create-admin.ts'
 import { watchWorkers } from './watch-workers.ts'
 

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
+import { Authority } from '@test/tls/authority'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
-import { Authority } from '../http/tls/servers/authority.ts'
 import { run } from './run.ts'
 
 let authority: Authority

@@ -1,9 +1,9 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { type EtcdServer, startEtcd } from '@test/servers/etcd-server'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { createLimiter } from '../create/create-limiter.ts'
-import { type EtcdServer, startEtcd } from '../sources/servers/etcd-server.ts'
 import { adminOf } from './limiter-admin.ts'
 
 const call = { method: 'GET', path: '/', ip: '203.0.113.1' }

@@ -1,6 +1,6 @@
 import { randomRuns } from '@test/random-runs'
+import { type RedisServer, startRedis } from '@test/servers/redis-server'
 import { afterAll, beforeAll, describe, it } from 'vitest'
-import { type RedisServer, startRedis } from '../sources/servers/redis-server.ts'
 import { type AlgorithmSuiteOptions, algorithmSuite } from '../testing/algorithms/suite.ts'
 import { algorithms } from './index.ts'
 

@@ -1,7 +1,7 @@
+import { type RedisServer, startRedis } from '@test/servers/redis-server'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createLimiter } from '../create/create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
-import { type RedisServer, startRedis } from '../sources/servers/redis-server.ts'
 import { redisCharge } from '../stores/redis/counter.ts'
 import { RedisStore } from '../stores/redis/redis-store.ts'
 import { compileRule } from '../testing/compile-rule.ts'

@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { type RedisServer, startRedis } from '@test/servers/redis-server'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { algorithms } from '../algorithms/index.ts'
 import { createLimiter } from '../create/create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
 import type { RuleOptions } from '../rules/schema/options.ts'
-import { type RedisServer, startRedis } from '../sources/servers/redis-server.ts'
 import { CountingServer } from '../stores/counting/server.ts'
 
 const call = { method: 'POST', path: '/v1/chat', attributes: { account: 'u1' } }

@@ -1,9 +1,9 @@
 import { randomRuns } from '@test/random-runs'
+import { type RedisServer, startRedis } from '@test/servers/redis-server'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { createLimiter } from '../create/create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
-import { type RedisServer, startRedis } from '../sources/servers/redis-server.ts'
 
 const call = { method: 'POST', path: '/answers', attributes: { account: 'u1' } }
 const other = { ...call, attributes: { account: 'u2' } }

@@ -1,8 +1,8 @@
+import { type RedisServer, startRedis } from '@test/servers/redis-server'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { adminOf } from '../admin/limiter-admin.ts'
 import { createLimiter } from '../create/create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
-import { type RedisServer, startRedis } from '../sources/servers/redis-server.ts'
 
 let server: RedisServer
 const limiters: Limiter[] = []

@@ -4,14 +4,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
+import type { defineAnnotated } from '@test/annotated'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createLimiter } from '../create/create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
-import type { defineAnnotated } from './fakes/annotated.ts'
 import { RateLimit, rateLimitsOf } from './rate-limit.ts'
 
-const source = fileURLToPath(new URL('fakes/annotated.ts', import.meta.url))
-const compiler = fileURLToPath(new URL('../../../../node_modules/.bin/tsc', import.meta.url))
+const root = fileURLToPath(new URL('../../../..', import.meta.url))
+const source = join(root, 'test/helpers/annotated.ts')
+const compiler = join(root, 'node_modules/.bin/tsc')
 let folder: string
 let limiter: Limiter
 const clock = () => 1_794_712_345_678
@@ -31,12 +32,12 @@ async function compile(experimentalDecorators: boolean): Promise<typeof defineAn
   const config = join(folder, `${experimentalDecorators}.json`)
   const compilerOptions = {
     ...{ target: 'es2023', module: 'nodenext', verbatimModuleSyntax: true, rewriteRelativeImportExtensions: true },
-    ...{ noCheck: true, types: [], rootDir: join(source, '../../..'), outDir, experimentalDecorators },
+    ...{ noCheck: true, types: [], rootDir: root, outDir, experimentalDecorators },
   }
   await writeFile(join(folder, 'package.json'), '{ "type": "module" }')
   await writeFile(config, JSON.stringify({ compilerOptions, files: [source] }))
   await promisify(execFile)(compiler, ['-p', config])
-  const module = (await import(pathToFileURL(join(outDir, 'decorators/fakes/annotated.js')).href)) as {
+  const module = (await import(pathToFileURL(join(outDir, 'test/helpers/annotated.js')).href)) as {
     defineAnnotated: typeof defineAnnotated
   }
   return module.defineAnnotated

@@ -1,7 +1,7 @@
+import { type RedisServer, startRedis } from '@test/servers/redis-server'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createLimiter } from '../create/create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
-import { type RedisServer, startRedis } from '../sources/servers/redis-server.ts'
 import { LimitedError } from './limited-error.ts'
 import { RateLimit } from './rate-limit.ts'
 import { rateLimited } from './wrap-function.ts'

@@ -1,6 +1,7 @@
 import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
 import { connect as connectHttp2, createServer as createHttp2Server, type Http2ServerResponse } from 'node:http2'
 import { connect, type Socket } from 'node:net'
+import { listen } from '@test/filters/listen'
 import express from 'express'
 import fastify from 'fastify'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -10,7 +11,6 @@ import { diana as expressFilter } from './express.ts'
 import { diana as fastifyFilter } from './fastify.ts'
 import { diana as fetchFilter } from './fetch.ts'
 import { guard, diana as httpFilter } from './http.ts'
-import { listen } from './servers/listen.ts'
 
 /*
  * Who ended a call, and how, as filters see it: the application answered, the application broke off, or the caller did. What rules make

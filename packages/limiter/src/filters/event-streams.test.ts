@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { PassThrough } from 'node:stream'
 import { createGzip } from 'node:zlib'
 import { getRequestListener } from '@hono/node-server'
+import { listen } from '@test/filters/listen'
 import express from 'express'
 import fastify from 'fastify'
 import { Hono } from 'hono'
@@ -20,7 +21,6 @@ import { diana as onFetch } from './fetch.ts'
 import { diana as onHono } from './hono.ts'
 import { guard, diana as onHttp } from './http.ts'
 import { diana as onKoa } from './koa.ts'
-import { listen } from './servers/listen.ts'
 
 /** The head of an answer is sent when the application flushes it, whatever a filter observes. */
 

@@ -2,13 +2,13 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { listen } from '@test/filters/listen'
 import express, { type Express, type Request, Router } from 'express'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createLimiter, type LimiterOptions } from '../create/create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
 import { ask, type FilterClient, httpClient, type Reply } from '../testing/filters/client.ts'
 import { diana, expressFramework, type FilterOptions, rateLimit, verdictOf } from './express.ts'
-import { listen } from './servers/listen.ts'
 
 const closing: (() => unknown)[] = []
 

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
 import { Controller, Get, Module } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
+import { listen } from '@test/filters/listen'
 import express5 from 'express'
 import fastify from 'fastify'
 import { Hono } from 'hono'
@@ -27,7 +28,6 @@ import { guard, diana as httpFilter } from './http.ts'
 import { diana as koaFilter } from './koa.ts'
 import { DianaModule } from './nest.ts'
 import { MOST_ANSWER_MS } from './refuse.ts'
-import { listen } from './servers/listen.ts'
 
 // What the application's functions, and Diana's own parts, may do wrong while a call is decided, in every filter.
 

@@ -1,10 +1,10 @@
 import { connect } from 'node:net'
+import { servers } from '@test/filters/servers'
 import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createLimiter, type LimiterOptions } from '../create/create-limiter.ts'
 import { FilterService } from '../testing/filters/service.ts'
-import { servers } from './servers/servers.ts'
 
 const maxKeys = 200
 

@@ -3,11 +3,11 @@ import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { connect as connectHttp2, constants, createServer as createHttp2Server } from 'node:http2'
 import { connect, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { listen } from '@test/filters/listen'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createLimiter, type LimiterOptions } from '../create/create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
 import { diana, guard, rateLimit, verdictOf } from './http.ts'
-import { listen } from './servers/listen.ts'
 
 const closing: (() => unknown)[] = []
 const served: string[] = []

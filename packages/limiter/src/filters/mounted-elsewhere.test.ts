@@ -1,5 +1,6 @@
 import { createServer } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
+import { listen } from '@test/filters/listen'
 import express from 'express'
 import fastify from 'fastify'
 import { Hono } from 'hono'
@@ -13,7 +14,6 @@ import { rateLimit as onHono } from './hono.ts'
 import { rateLimit as onHttp } from './http.ts'
 import { rateLimit as onKoa } from './koa.ts'
 import type { OwnLimiter } from './one-line/own-limiter.ts'
-import { listen } from './servers/listen.ts'
 
 const closing: (() => unknown)[] = []
 afterEach(async () => {

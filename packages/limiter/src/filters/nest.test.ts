@@ -1,6 +1,7 @@
 import 'reflect-metadata'
 import { Catch, Controller, Get, type HttpException, Module, UseGuards } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
+import { listen } from '@test/filters/listen'
 import type { Response } from 'express'
 import { afterEach, expect, test, vi } from 'vitest'
 import { createLimiter, type LimiterOptions } from '../create/create-limiter.ts'
@@ -8,7 +9,6 @@ import { RateLimit } from '../decorators/rate-limit.ts'
 import type { Limiter } from '../limiter.ts'
 import { diana } from './express.ts'
 import { DIANA_LIMITER, DianaGuard, DianaModule, type NestRequest, SkipRateLimit } from './nest.ts'
-import { listen } from './servers/listen.ts'
 
 const closing: (() => unknown)[] = []
 

@@ -1,11 +1,11 @@
 import { randomRuns } from '@test/random-runs'
+import { startRedis } from '@test/servers/redis-server'
 import fc from 'fast-check'
 import { Hono, type MiddlewareHandler } from 'hono'
 import { expect, test } from 'vitest'
 import { adminOf } from '../admin/limiter-admin.ts'
 import { createLimiter, type LimiterOptions } from '../create/create-limiter.ts'
 import type { RuleOptions } from '../rules/schema/options.ts'
-import { startRedis } from '../sources/servers/redis-server.ts'
 import type { Verdict } from '../verdict.ts'
 import { diana, rateLimit, verdictOf } from './hono.ts'
 

@@ -1,9 +1,9 @@
+import { servers } from '@test/filters/servers'
+import { startRedis } from '@test/servers/redis-server'
 import { expect, test } from 'vitest'
 import { createLimiter } from '../create/create-limiter.ts'
-import { startRedis } from '../sources/servers/redis-server.ts'
 import { ask, httpClient } from '../testing/filters/client.ts'
 import { FilterService } from '../testing/filters/service.ts'
-import { servers } from './servers/servers.ts'
 
 test('exactly 100 of 1 000 concurrent calls to two servers pass a shared limit of 100', async () => {
   const redis = await startRedis()

@@ -1,9 +1,9 @@
 import { createServer } from 'node:http'
+import { listen } from '@test/filters/listen'
 import express from 'express'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { createLimiter, type LimiterOptions } from '../create/create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
-import { listen } from './servers/listen.ts'
 
 const closing: (() => unknown)[] = []
 let warnings: string[]

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { useRedis } from '@test/servers/use-redis'
 import { describe, expect, it } from 'vitest'
-import { useRedis } from '../sources/servers/use-redis.ts'
 import { RateLimiter, type RateLimiterOptions } from './rate-limiter.ts'
 
 const redis = useRedis()

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { startRedis } from '@test/servers/redis-server'
+import { useRedis } from '@test/servers/use-redis'
 import { expect, it } from 'vitest'
-import { startRedis } from '../sources/servers/redis-server.ts'
-import { useRedis } from '../sources/servers/use-redis.ts'
 import { RateLimiter, type RateLimiterOptions } from './rate-limiter.ts'
 
 const redis = useRedis()

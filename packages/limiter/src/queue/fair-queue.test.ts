@@ -1,8 +1,8 @@
+import { type Fate, QueueWorld } from '@test/queue/queue-world'
 import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { RuleOptions } from '../rules/parse.ts'
-import { type Fate, QueueWorld } from './fakes/queue-world.ts'
 
 const SIZE = 6
 const queue = { size: SIZE, timeout: '5s' }

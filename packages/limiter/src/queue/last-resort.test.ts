@@ -1,6 +1,6 @@
+import { LateTimers } from '@test/queue/late-timers'
 import { expect, it } from 'vitest'
 import { createTestDecider } from '../testing/test-decider.ts'
-import { LateTimers } from './fakes/late-timers.ts'
 import { ScheduledCalls } from './scheduled-calls.ts'
 
 const settle = async (): Promise<void> => {

@@ -1,8 +1,8 @@
+import { type RedisServer, startRedis } from '@test/servers/redis-server'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createLimiter } from '../create/create-limiter.ts'
 import type { LimiterOptions } from '../create/limiter-options.ts'
 import type { RuleOptions } from '../rules/schema/options.ts'
-import { type RedisServer, startRedis } from '../sources/servers/redis-server.ts'
 
 const ann = { method: 'GET', path: '/' }
 const queues: readonly ({ readonly timeout: string } | undefined)[] = [{ timeout: '2h' }, { timeout: '2s' }, undefined]

@@ -1,8 +1,8 @@
+import { type Fate, QueueWorld } from '@test/queue/queue-world'
 import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { RuleOptions } from '../rules/parse.ts'
-import { type Fate, QueueWorld } from './fakes/queue-world.ts'
 
 const warnings = vi.spyOn(process, 'emitWarning')
 beforeEach(() => {

@@ -1,9 +1,9 @@
+import { PlainWaiting } from '@test/queue/plain-scheduled-calls'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { PendingVerdict } from '../decision/pending-verdict.ts'
 import { createTestDecider } from '../testing/test-decider.ts'
 import type { TimelineRule } from '../testing/timeline.ts'
-import { PlainWaiting } from './fakes/plain-scheduled-calls.ts'
 import { ScheduledCalls } from './scheduled-calls.ts'
 
 beforeEach(() => {

@@ -1,9 +1,9 @@
 import { statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
+import { FakeConfigCenter, folder, limitsOf, local, localLimits, startLiveRules } from '@test/sources/config-center'
 import { describe, expect, it, vi } from 'vitest'
 import { formatMistake } from '../rules/mistake.ts'
-import { FakeConfigCenter, folder, limitsOf, local, localLimits, startLiveRules } from './fakes/config-center.ts'
 
 describe('a deleted document of the config center', () => {
   const remoteText = 'rules: [{ id: all, limit: 20/s }, { id: more, limit: 7/s }]'

@@ -12,8 +12,8 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
+import { FakeConfigCenter, folder, limitsOf, localLimits, startLiveRules } from '@test/sources/config-center'
 import { describe, expect, it, vi } from 'vitest'
-import { FakeConfigCenter, folder, limitsOf, localLimits, startLiveRules } from './fakes/config-center.ts'
 
 describe('a snapshot', () => {
   const remoteText = 'rules: [{ id: all, limit: 20/s }]'

@@ -1,8 +1,8 @@
 import { rmSync } from 'node:fs'
 import { setImmediate as turn } from 'node:timers/promises'
+import { FakeConfigCenter, limitsOf, local, localLimits, startLiveRules } from '@test/sources/config-center'
 import { describe, expect, it, vi } from 'vitest'
 import type { Source } from '../sources/source.ts'
-import { FakeConfigCenter, limitsOf, local, localLimits, startLiveRules } from './fakes/config-center.ts'
 
 describe('remote rules', () => {
   it('remote rules replace local ones with the same id, follow them otherwise, and may disable one', async () => {

@@ -1,9 +1,9 @@
+import { createSource } from '@test/sources/create-source'
+import { type ApolloOptions, createApolloDouble } from '@test/sources/fake-apollo'
+import { createHttpDouble, send } from '@test/sources/fake-http'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { sourceSuite } from '../testing/sources/suite.ts'
 import { apollo } from './apollo.ts'
-import { createSource } from './fakes/create-source.ts'
-import { type ApolloOptions, createApolloDouble } from './fakes/fake-apollo.ts'
-import { createHttpDouble, send } from './fakes/fake-http.ts'
 
 const address = { appId: 'shop', namespace: 'diana.yaml' }
 const place = { ...address, cluster: 'default' }

@@ -1,8 +1,8 @@
+import { createSource } from '@test/sources/create-source'
+import { createConsulDouble } from '@test/sources/fake-consul'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { sourceSuite } from '../testing/sources/suite.ts'
 import { consul } from './consul.ts'
-import { createSource } from './fakes/create-source.ts'
-import { createConsulDouble } from './fakes/fake-consul.ts'
 
 const key = 'diana/my rules'
 
@@ -82,7 +82,7 @@ describe('consul', () => {
   })
 
   it('consul does not treat a 404 of another server as a missing key', async () => {
-    const { createHttpDouble, send } = await import('./fakes/fake-http.ts')
+    const { createHttpDouble, send } = await import('@test/sources/fake-http')
     const double = await createHttpDouble((_asked, response) => send(response, 404, 'no such page'))
     onTestFinished(() => double.stop())
     const source = createSource(consul, `http://${double.authority}`, { key })
@@ -93,7 +93,7 @@ describe('consul', () => {
   it.each(['[]', '{}', 'null', '[{"Value":1,"ModifyIndex":1}]', '[{"Value":"/w==","ModifyIndex":1}]', 'rules: []'])(
     'consul throws at %s',
     async body => {
-      const { createHttpDouble, send } = await import('./fakes/fake-http.ts')
+      const { createHttpDouble, send } = await import('@test/sources/fake-http')
       const double = await createHttpDouble((_asked, response) => send(response, 200, body, { 'x-consul-index': '1' }))
       onTestFinished(() => double.stop())
       const source = createSource(consul, `http://${double.authority}`, { key })

@@ -1,10 +1,10 @@
 import { request as httpRequest } from 'node:http'
+import { type EtcdServer, startEtcd } from '@test/servers/etcd-server'
+import { createSource } from '@test/sources/create-source'
+import { type Answering, createHttpDouble, send } from '@test/sources/fake-http'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { sourceSuite } from '../testing/sources/suite.ts'
 import { etcd } from './etcd.ts'
-import { createSource } from './fakes/create-source.ts'
-import { type Answering, createHttpDouble, send } from './fakes/fake-http.ts'
-import { type EtcdServer, startEtcd } from './servers/etcd-server.ts'
 
 let server: EtcdServer
 beforeAll(async () => {

@@ -4,9 +4,9 @@ import { mkdir, mkdtemp, open, rename, rm, symlink, writeFile } from 'node:fs/pr
 import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createSource } from '@test/sources/create-source'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { sourceSuite } from '../testing/sources/suite.ts'
-import { createSource } from './fakes/create-source.ts'
 import { file, fileSource } from './file.ts'
 
 let root: string

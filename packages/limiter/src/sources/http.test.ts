@@ -1,8 +1,8 @@
+import { createSource } from '@test/sources/create-source'
+import { type Answering, createHttpDouble, send } from '@test/sources/fake-http'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { sourceSuite } from '../testing/sources/suite.ts'
 import { hashText } from './client/text.ts'
-import { createSource } from './fakes/create-source.ts'
-import { type Answering, createHttpDouble, send } from './fakes/fake-http.ts'
 import { http } from './http.ts'
 
 const interval = '100ms'

@@ -1,8 +1,8 @@
+import { createSource } from '@test/sources/create-source'
+import { createHttpDouble, send } from '@test/sources/fake-http'
+import { createNacosDouble, type NacosOptions } from '@test/sources/fake-nacos'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { sourceSuite } from '../testing/sources/suite.ts'
-import { createSource } from './fakes/create-source.ts'
-import { createHttpDouble, send } from './fakes/fake-http.ts'
-import { createNacosDouble, type NacosOptions } from './fakes/fake-nacos.ts'
 import { nacos } from './nacos.ts'
 
 const address = { dataId: 'diana.yaml', group: 'EDGE', interval: '100ms' }

@@ -1,8 +1,8 @@
+import { type RedisServer, startRedis } from '@test/servers/redis-server'
+import { createSource } from '@test/sources/create-source'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { sourceSuite } from '../testing/sources/suite.ts'
-import { createSource } from './fakes/create-source.ts'
 import { redis } from './redis.ts'
-import { type RedisServer, startRedis } from './servers/redis-server.ts'
 
 let server: RedisServer
 beforeAll(async () => {

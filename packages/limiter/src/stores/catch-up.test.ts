@@ -1,10 +1,10 @@
+import { FleetDouble } from '@test/fleet/fake-fleet'
+import { type RedisServer, startRedis } from '@test/servers/redis-server'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { blockMeter } from '../algorithms/block.ts'
 import { algorithms } from '../algorithms/index.ts'
-import { type RedisServer, startRedis } from '../sources/servers/redis-server.ts'
 import type { LevelCatchUp } from './catch-up.ts'
-import { FleetDouble } from './fakes/fake-fleet.ts'
 import { RedisStore } from './redis/redis-store.ts'
 import { fleetCharge } from './store.ts'
 

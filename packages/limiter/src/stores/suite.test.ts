@@ -1,5 +1,5 @@
+import { type RedisServer, startRedis } from '@test/servers/redis-server'
 import { afterAll, beforeAll, describe, it } from 'vitest'
-import { type RedisServer, startRedis } from '../sources/servers/redis-server.ts'
 import { storeSuite } from '../testing/stores/suite.ts'
 import { RedisStore } from './redis/redis-store.ts'
 

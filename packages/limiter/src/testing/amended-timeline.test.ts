@@ -1,5 +1,5 @@
+import { type RedisServer, startRedis } from '@test/servers/redis-server'
 import { afterAll, beforeAll, describe, it } from 'vitest'
-import { type RedisServer, startRedis } from '../sources/servers/redis-server.ts'
 import { RedisStore } from '../stores/redis/redis-store.ts'
 import { memoryStage, redisStage, runAmended } from './amended-timeline.ts'
 import { amendedTimelines } from './timelines/amended.ts'

@@ -2,11 +2,11 @@ import { generateKeyPairSync } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { type FakeIssuer, startIssuer } from '@test/admin/issuer'
 import { createLimiter, type Limiter } from 'diana-limiter'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type AdminOptions, createAdmin } from '../server/create-admin.ts'
-import { type FakeIssuer, startIssuer } from './fakes/issuer.ts'
 
 const token = 'correct-horse-battery-staple'
 const roles = { operator: ['group:sre'], viewer: ['user:ann@example.com'] }

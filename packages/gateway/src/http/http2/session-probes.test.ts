@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
+import { flags, frame, framesIn, frameTypes, get, preface } from '@test/http2-frames'
 import { afterAll, describe, expect, test, vi } from 'vitest'
-import { flags, frame, framesIn, frameTypes, get, preface } from '../../../../../test/helpers/http2-frames.ts'
 import { CallerSessions } from '../../inbound/http2/caller-sessions.ts'
 
 const closing: (() => unknown)[] = []

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
+import { Authority } from '@test/tls/authority'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { chainWarnings, readAuthorities, readPair, readRevocations } from './pem.ts'
-import { Authority } from './servers/authority.ts'
 
 let authority: Authority
 const at = (name: string): string => authority.path(name)

@@ -3,9 +3,9 @@ import { copyFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { connect } from 'node:tls'
+import { Authority } from '@test/tls/authority'
+import { startTlsGateway, type TlsGateway } from '@test/tls/tls-gateway'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { Authority } from './servers/authority.ts'
-import { startTlsGateway, type TlsGateway } from './servers/tls-gateway.ts'
 
 let authority: Authority
 let stranger: Authority

@@ -2,13 +2,13 @@ import { copyFileSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:https'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import { Authority } from '@test/tls/authority'
 import { createLimiter, type Limiter } from 'diana-limiter'
 import type { FastifyInstance } from 'fastify'
 import { request } from 'undici'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { stringify } from 'yaml'
 import { createGateway, gatewaySection } from '../../gateway.ts'
-import { Authority } from './servers/authority.ts'
 
 let authority: Authority
 let stranger: Authority

@@ -3,8 +3,8 @@ import { createServer } from 'node:http'
 import { connect as connectHttp2 } from 'node:http2'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
+import { frame, get, preface } from '@test/http2-frames'
 import { afterEach, expect, test } from 'vitest'
-import { frame, get, preface } from '../../../../../test/helpers/http2-frames.ts'
 import { CallerSessions } from './caller-sessions.ts'
 
 const closing: (() => unknown)[] = []

@@ -1,5 +1,5 @@
+import { compareBounds } from '@test/replay/compare-bounds'
 import { describe, expect, it } from 'vitest'
-import { compareBounds } from './fakes/compare-bounds.ts'
 
 const RUNS = Number(process.env.REPLAY_RULE_SETS ?? 25)
 const FIRST = Number(process.env.REPLAY_FIRST_SEED ?? 1)

@@ -18,7 +18,7 @@ import { GrpcServer } from './grpc-server.ts'
 
 const path = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit'
 const maxMessageBytes = 65_536
-/** 500 in npm test, and 10,000 in npm run test:long. */
+/** 500 in npm test, and 10,000 in npm run long -- tests. */
 const mostStreams = randomRuns(1000)
 let limiter: Limiter
 let server: GrpcServer

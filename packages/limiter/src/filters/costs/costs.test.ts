@@ -2,6 +2,8 @@ import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import { connect as connectHttp2 } from 'node:http2'
 import { gzipSync } from 'node:zlib'
+import { listen } from '@test/filters/listen'
+import { servers } from '@test/filters/servers'
 import express from 'express'
 import { Hono } from 'hono'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -12,8 +14,6 @@ import type { FilterService } from '../../testing/filters/service.ts'
 import { diana as expressFilter } from '../express.ts'
 import { diana as fetchFilter } from '../fetch.ts'
 import { diana as honoFilter } from '../hono.ts'
-import { listen } from '../servers/listen.ts'
-import { servers } from '../servers/servers.ts'
 
 const closing: (() => unknown)[] = []
 afterEach(async () => {

@@ -1,7 +1,7 @@
 import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import schema from '../../../diana.schema.json' with { type: 'json' }
+import schema from '../../../../../docs/diana.schema.json' with { type: 'json' }
 import { algorithms } from '../../algorithms/index.ts'
 import { createLimiter } from '../../create/create-limiter.ts'
 import { dimensions } from '../../dimensions/index.ts'

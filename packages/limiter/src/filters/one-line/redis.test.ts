@@ -1,5 +1,5 @@
+import { type RedisServer, startRedis } from '@test/servers/redis-server'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
-import { type RedisServer, startRedis } from '../../sources/servers/redis-server.ts'
 import { type FetchFilter, type OwnLimiter, type RateLimitOptions, rateLimit } from '../fetch.ts'
 
 let redis: RedisServer

@@ -1,5 +1,5 @@
+import { type RedisServer, startRedis } from '@test/servers/redis-server'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type RedisServer, startRedis } from '../../sources/servers/redis-server.ts'
 import { mergeStats, noCounts, type Stats } from '../stats.ts'
 import { FleetHistory } from './fleet-history.ts'
 import { FleetReporter } from './fleet-reporter.ts'

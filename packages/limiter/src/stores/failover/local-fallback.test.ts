@@ -1,7 +1,7 @@
+import { FleetDouble } from '@test/fleet/fake-fleet'
 import { describe, expect, it } from 'vitest'
 import { algorithms } from '../../algorithms/index.ts'
 import { partMeter, WHOLE } from '../../algorithms/part.ts'
-import { FleetDouble } from '../fakes/fake-fleet.ts'
 import { MemoryStore } from '../memory/memory-store.ts'
 import { sharedCharge } from '../shared-charge.ts'
 import { Backlog } from './backlog.ts'

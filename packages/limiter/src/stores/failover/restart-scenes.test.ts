@@ -1,15 +1,15 @@
+import { playRestart, type RestartScene, restartAlgorithms, ruleOf } from '@test/fleet/restart-scene'
+import type { SimulatedRule } from '@test/fleet/simulated-fleet'
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
 import { WINDOW_SLICES } from '../catch-up.ts'
-import { playRestart, type RestartScene, restartAlgorithms, ruleOf } from '../fakes/restart-scene.ts'
-import type { SimulatedRule } from '../fakes/simulated-fleet.ts'
 
 vi.mock('node:timers/promises', async () => {
-  const { virtualPause } = await import('../fakes/virtual-time.ts')
+  const { virtualPause } = await import('@test/fleet/virtual-time')
   return { setTimeout: virtualPause }
 })
 
-/** More are played by `npm run walk:fleet`, and with a real Redis by `npm run chaos:restart`. */
+/** More are played by `npm run long -- walk-fleet`, and with a real Redis by `npm run long -- chaos-restart`. */
 const SCENES = Number(process.env.FLEET_SCENES ?? 3)
 const TIMEOUT_MS = 60_000 + SCENES * 5000
 const MINUTE = 60_000
@@ -118,7 +118,7 @@ describe('a store that fails, whatever it loses', () => {
         times: 2,
       }
       const examples: [typeof shifted][] = [[shifted]]
-      // `npm test` plays the same scenes each time, and `npm run walk:fleet` many random ones
+      // `npm test` plays the same scenes each time, and `npm run long -- walk-fleet` many random ones
       const seed = process.env.FLEET_SCENES === undefined ? { seed: 1 } : {}
       const options = { numRuns: SCENES, endOnFailure: true, examples, ...seed }
       await fc.assert(fc.asyncProperty<[typeof shifted]>(anyScene, check), options)

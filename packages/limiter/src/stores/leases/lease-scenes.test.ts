@@ -1,14 +1,14 @@
+import { overLimit, SimulatedFleet, type SimulatedRule } from '@test/fleet/simulated-fleet'
+import { VirtualTime } from '@test/fleet/virtual-time'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { overLimit, SimulatedFleet, type SimulatedRule } from '../fakes/simulated-fleet.ts'
-import { VirtualTime } from '../fakes/virtual-time.ts'
 
 vi.mock('node:timers/promises', async () => {
-  const { virtualPause } = await import('../fakes/virtual-time.ts')
+  const { virtualPause } = await import('@test/fleet/virtual-time')
   return { setTimeout: virtualPause }
 })
 
-/** More are played by `npm run walk:fleet`. */
+/** More are played by `npm run long -- walk-fleet`. */
 const SCENES = Number(process.env.FLEET_SCENES ?? 6)
 const TIMEOUT_MS = 60_000 + SCENES * 5000
 

@@ -1,20 +1,20 @@
+import { overLimit, type SimulatedCall, SimulatedFleet, type SimulatedRule } from '@test/fleet/simulated-fleet'
+import { VirtualTime } from '@test/fleet/virtual-time'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Meter } from '../../algorithms/algorithm.ts'
 import { algorithms } from '../../algorithms/index.ts'
-import { overLimit, type SimulatedCall, SimulatedFleet, type SimulatedRule } from '../fakes/simulated-fleet.ts'
-import { VirtualTime } from '../fakes/virtual-time.ts'
 import { RETURNED_US } from './lease-terms.ts'
 
 vi.mock('node:timers/promises', async () => {
-  const { virtualPause } = await import('../fakes/virtual-time.ts')
+  const { virtualPause } = await import('@test/fleet/virtual-time')
   return { setTimeout: virtualPause }
 })
 
-/** More are played by `npm run walk:fleet`. */
+/** More are played by `npm run long -- walk-fleet`. */
 const WALKS = Number(process.env.FLEET_SCENES ?? 6) * 2
 const TIMEOUT_MS = 60_000 + WALKS * 3000
-/** `npm test` makes the same walks each time, and `npm run walk:fleet` many random ones. */
+/** `npm test` makes the same walks each time, and `npm run long -- walk-fleet` many random ones. */
 const RUNS = { numRuns: WALKS, endOnFailure: true, ...(process.env.FLEET_SCENES === undefined && { seed: 1 }) }
 /** Requests take up to this time, there and back, and calls wait for the next one. */
 const SLACK_MS = 60

@@ -1,12 +1,12 @@
+import { VirtualTime } from '@test/fleet/virtual-time'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { VirtualTime } from '../fakes/virtual-time.ts'
 import { classifyError, type StoreError } from '../store-error.ts'
 import { Fleet } from './fleet.ts'
 import { Heartbeat, type HeartbeatOptions } from './heartbeat.ts'
 import type { Membership } from './registry.ts'
 
 vi.mock('node:timers/promises', async () => {
-  const { virtualPause } = await import('../fakes/virtual-time.ts')
+  const { virtualPause } = await import('@test/fleet/virtual-time')
   return { setTimeout: virtualPause }
 })
 

@@ -1,5 +1,5 @@
+import { type RedisServer, startRedis } from '@test/servers/redis-server'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type RedisServer, startRedis } from '../../sources/servers/redis-server.ts'
 import { fleetName, RedisRegistry } from './redis-registry.ts'
 
 let server: RedisServer

@@ -1,6 +1,6 @@
+import { type RedisServer, startRedis } from '@test/servers/redis-server'
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { type RedisServer, startRedis } from '../../sources/servers/redis-server.ts'
 import type { SendCommand } from '../redis/send-command.ts'
 import { RedisShares } from './redis-shares.ts'
 import { ShareBook, type ShareClaim } from './shares.ts'

@@ -1,6 +1,6 @@
+import { type RedisServer, startRedis } from '@test/servers/redis-server'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { concurrency } from '../../algorithms/concurrency.ts'
-import { type RedisServer, startRedis } from '../../sources/servers/redis-server.ts'
 import { LEASE_MS, type RedisCharge, type RedisCounter, redisCharge } from './counter.ts'
 import { RedisStore } from './redis-store.ts'
 

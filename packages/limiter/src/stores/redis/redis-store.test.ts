@@ -1,3 +1,4 @@
+import { type RedisServer, startRedis } from '@test/servers/redis-server'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Meter } from '../../algorithms/algorithm.ts'
 import { concurrency } from '../../algorithms/concurrency.ts'
@@ -5,7 +6,6 @@ import { fixedWindow } from '../../algorithms/fixed-window.ts'
 import { algorithms } from '../../algorithms/index.ts'
 import { slidingLog } from '../../algorithms/sliding-log.ts'
 import { tokenBucket } from '../../algorithms/token-bucket.ts'
-import { type RedisServer, startRedis } from '../../sources/servers/redis-server.ts'
 import { fieldOf, type RedisCharge, type RedisCounter, redisCharge } from './counter.ts'
 import { RedisStore, type RedisStoreOptions } from './redis-store.ts'
 

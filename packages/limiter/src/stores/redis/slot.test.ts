@@ -1,7 +1,7 @@
+import { type RedisCluster, startCluster } from '@test/servers/redis-cluster'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { fixedWindow } from '../../algorithms/fixed-window.ts'
-import { type RedisCluster, startCluster } from '../servers/redis-cluster.ts'
 import { redisCounter } from './counter.ts'
 import { slotOf } from './slot.ts'
 

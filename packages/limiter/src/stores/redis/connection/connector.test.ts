@@ -1,7 +1,7 @@
 import dns from 'node:dns/promises'
+import { startBlackHole } from '@test/servers/black-hole'
+import { type RedisServer, startRedis } from '@test/servers/redis-server'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { type RedisServer, startRedis } from '../../../sources/servers/redis-server.ts'
-import { startBlackHole } from '../../servers/black-hole.ts'
 import { connectRedis } from './client.ts'
 import { RedisConnector } from './connector.ts'
 

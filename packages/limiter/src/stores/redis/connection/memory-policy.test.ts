@@ -1,6 +1,6 @@
+import { type RedisServer, startRedis } from '@test/servers/redis-server'
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
 import { createLimiter } from '../../../create/create-limiter.ts'
-import { type RedisServer, startRedis } from '../../../sources/servers/redis-server.ts'
 
 let server: RedisServer
 const warnings: (Error & { code?: string })[] = []

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { type RedisServer, startRedis } from '@test/servers/redis-server'
+import { type Relay, startRelay } from '@test/servers/relay'
 import { afterAll, beforeAll, describe, expect, it, type TestContext, vi } from 'vitest'
 import { createLimiter } from '../../../create/create-limiter.ts'
 import type { Limiter } from '../../../limiter.ts'
-import { type RedisServer, startRedis } from '../../../sources/servers/redis-server.ts'
-import { type Relay, startRelay } from '../../servers/relay.ts'
 
 let server: RedisServer
 let fleets = 0

@@ -1,1 +1,0 @@
-export function luaModules(): { readonly folder: string; readonly path: string; readonly text: string }[]
