@@ -172,8 +172,8 @@ export interface SharedStore {
   keys(counter: FleetCounter, most: number): Promise<string[]>
   /** Forgets what is counted for one key of a rule. */
   reset(counter: FleetCounter, key: string): Promise<void>
-  /** Renews the leases of this process, so that the store does not release them. */
-  renew?(): void
+  /** Renews the leases of this process, so that the store does not release them. A promise says when it has. */
+  renew?(): unknown
   /** Reports to one watcher from now on. */
   watch?(watcher: StoreWatcher): void
   close(): void

@@ -631,7 +631,7 @@ export class FailoverStore {
   }
 
   async #rejoin(withinMs: number): Promise<boolean> {
-    this.#store.renew?.()
+    await within(Promise.resolve(this.#store.renew?.()), this.#stepMs)
     if (this.#hasLost) throw new CountsLost()
     this.#isReporting = true
     this.#health.exceeded(await this.#settle(Math.max(0, this.#options.now() - this.#unreportedAt)))

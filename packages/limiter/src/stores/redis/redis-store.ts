@@ -303,16 +303,16 @@ export class RedisStore implements SharedStore {
     return { allowed: false, now: answers[0]!.now }
   }
 
-  /** Renews the leases of this process. */
-  renew(): void {
-    const renewals = this.#leases.renewals()
+  /** Renews the leases of this process, and resolves when Redis has answered; renewals that were lost are repeated. */
+  async renew(): Promise<void> {
     // each on its own, so that a batch stays small, and a Cluster finds each in its slot
-    for (const renewal of renewals) {
-      this.#ask({ what: 'renew', charges: [renewal] }).then(
+    const renewals = this.#leases.renewals().map(renewal => {
+      return this.#ask({ what: 'renew', charges: [renewal] }).then(
         () => this.#leases.renewed(renewal),
         () => this.#lost([renewal]),
       )
-    }
+    })
+    await Promise.all(renewals)
   }
 
   /** Concurrency slots of requests that were lost are corrected soon, if Redis can be asked. */
