@@ -99,7 +99,7 @@ export const loopsOfLimiter: readonly Loop[] = [
     start: () => {
       const { run, later } = failFirst()
       const store = new RedisStore(async () => fail())
-      vi.spyOn(store, 'renew').mockImplementation(run)
+      vi.spyOn(store, 'renew').mockImplementation(async () => run())
       return [later]
     },
   },
