@@ -1,12 +1,10 @@
-import { connect } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { GatewayRig } from '../helpers/gateway-rig.ts'
-import { block, flags, frame, preface } from '../helpers/http2-frames.ts'
 import { Http2Caller } from '../helpers/http2-rig.ts'
-import { http2Proxies, oddHeaderLists } from './proxied-http2.ts'
+import { framesOf, http2Proxies, mostResets, resetMany, sendFrames, ways } from './proxied-http2.ts'
 
 // Proxies carry the calls of all callers over few connections of HTTP/2: what one caller does there must neither end the calls of
 // others nor be taken for one of them.
@@ -52,36 +50,16 @@ async function besides(url: string, attack: () => Promise<void>): Promise<{ serv
   return { served, failures }
 }
 
-/**
- * Node 20 itself ends a connection after 1000 resets that it reads in one piece, and its bound cannot be raised. The caller, the service
- * and the gateway are one process here, so that a proxy often has that many to send.
- */
-const [major, minor] = process.versions.node.split('.').map(Number) as [number, number]
-const mostResets = major > 22 || (major === 22 && minor >= 10) ? 4000 : 1200
-
-async function resetMany(url: string, total: number): Promise<void> {
-  let attacker = new Http2Caller(url)
-  for (let sent = 0; sent < total; ) {
-    // a proxy that ends the connection of the attacker gets the next one
-    if (attacker.session.destroyed || attacker.session.closed) attacker = new Http2Caller(url)
-    for (let i = 0; i < 50; i++, sent++) {
-      try {
-        const stream = attacker.open({ ':path': '/slow', 'x-own': 'attacker' })
-        setTimeout(() => stream.close(8), i % 4).unref()
-      } catch {
-        break
-      }
-    }
-    await pause(10)
-  }
-  await attacker.close()
-}
-
 test('resets by the thousand of one caller end no call of another caller of the same proxy', async () => {
   const results = await Promise.all(
     names.map(async name => {
       const url = urls.get(name)!
-      return [name, await besides(url, () => resetMany(url, Math.max(mostResets, randomRuns(mostResets))))] as const
+      return [
+        name,
+        await besides(url, () =>
+          resetMany(url, { ':path': '/slow', 'x-own': 'attacker' }, Math.max(mostResets, randomRuns(mostResets))),
+        ),
+      ] as const
     }),
   )
   for (const [name, { served, failures }] of results) {
@@ -89,50 +67,6 @@ test('resets by the thousand of one caller end no call of another caller of the 
     expect(served).toBeGreaterThan(3)
   }
 })
-
-/** How a header list is sent: in one frame or several, with a body of some length, with trailers, or cut off. */
-const ways = fc.record({
-  headers: fc.constantFrom(...oddHeaderLists),
-  pieces: fc.constantFrom(1, 2, 3),
-  body: fc.constantFrom('', 'hello', 'GET /other HTTP/1.1\r\nhost: b.test\r\n\r\n', 'x'.repeat(2000)),
-  end: fc.constantFrom('data', 'trailers', 'odd trailers', 'reset', 'never'),
-})
-type Way = typeof ways extends fc.Arbitrary<infer T> ? T : never
-
-function framesOf({ headers, pieces, body, end }: Way): Buffer {
-  const list = block(headers)
-  const size = Math.ceil(list.length / pieces)
-  const parts = Array.from({ length: pieces }, (_, n) => list.subarray(n * size, (n + 1) * size))
-  const open = parts.map((part, n) =>
-    frame(n === 0 ? 'headers' : 'continuation', n === pieces - 1 ? flags.endHeaders : flags.none, 1, part),
-  )
-  const trailers =
-    end === 'odd trailers'
-      ? [
-          [':path', '/other'],
-          ['content-length', '7'],
-        ]
-      : [['x-after', '1']]
-  const last: Readonly<Record<Way['end'], Buffer>> = {
-    data: frame('data', flags.endStream, 1),
-    trailers: frame('headers', flags.endHeaders | flags.endStream, 1, block(trailers as [string, string][])),
-    'odd trailers': frame('headers', flags.endHeaders | flags.endStream, 1, block(trailers as [string, string][])),
-    reset: frame('reset', flags.none, 1, Buffer.from([0, 0, 0, 8])),
-    never: Buffer.alloc(0),
-  }
-  const data = body === '' ? [] : [frame('data', flags.none, 1, Buffer.from(body))]
-  return Buffer.concat([preface, frame('settings', flags.none, 0), ...open, ...data, last[end]])
-}
-
-function sendFrames(url: string, bytes: Buffer): Promise<void> {
-  return new Promise(resolve => {
-    const socket = connect(Number(new URL(url).port), '127.0.0.1')
-    socket.on('error', () => {})
-    socket.on('close', () => resolve())
-    socket.resume().write(bytes)
-    setTimeout(() => socket.destroy(), 60)
-  })
-}
 
 test('a call that can be read in two ways ends no call of another caller, and is never two calls', async () => {
   const tried = randomRuns(160)
