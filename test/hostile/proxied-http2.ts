@@ -82,7 +82,7 @@ http://127.0.0.1:${port}, http://a.test:${port}, http://:${port} {
 events { worker_connections 2048; }
 http { access_log off; ${temporary.join(' ')}
   upstream diana { server 127.0.0.1:${behind}; keepalive 4; }
-  server { listen 127.0.0.1:${port} http2; location / { grpc_pass grpc://diana; } }
+  server { listen 127.0.0.1:${port} http2; keepalive_requests 1000000; location / { grpc_pass grpc://diana; } }
 }`,
       )
       startProgram(rig, 'nginx', ['-e', `${folder}/error.log`, '-c', join(folder, 'nginx.conf')])

@@ -86,7 +86,7 @@ export class CallerSessions {
   /** Tells callers to open no further calls here; those on their way are still served. */
   announceClosing(): void {
     this.#isClosing = true
-    for (const session of this.#sessions.keys()) announceEnd(session)
+    for (const session of this.#sessions.keys()) announceEnd(session, socketOf(session)!)
   }
 
   /** Takes no further calls. Connections end with their last call, and at once if they have none. */
@@ -104,7 +104,8 @@ export class CallerSessions {
       rememberSocket(session, socket)
       this.#probes.add(session, socket)
     }
-    this.#server.once('session', remember)
+    // before those who use what is remembered
+    this.#server.prependOnceListener('session', remember)
     this.#server.emit('connection', socket)
     // if Node has not taken the connection, the next session is another caller's
     this.#server.off('session', remember)
@@ -119,7 +120,7 @@ export class CallerSessions {
     this.#sessions.set(session, calls)
     session.on('error', () => {})
     // one caller of a proxy must not end the calls of the others, which come over the same connection
-    if (this.#options.isProxy(session.socket.remoteAddress ?? '')) renewAfterResets(session)
+    if (this.#options.isProxy(session.socket.remoteAddress ?? '')) renewAfterResets(session, socketOf(session)!)
     else boundResets(session)
     session.on('stream', stream => {
       calls.open++
@@ -135,7 +136,7 @@ export class CallerSessions {
       this.#sessions.delete(session)
     })
     awaitCalls()
-    if (this.#isClosing) announceEnd(session)
+    if (this.#isClosing) announceEnd(session, socketOf(session)!)
   }
 }
 

@@ -1,4 +1,5 @@
 import { constants, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
+import type { Socket } from 'node:net'
 
 /** Resets beyond those that time and answered calls make up for, before a connection is ended. */
 const mostResets = 500
@@ -11,8 +12,8 @@ const mostOfProxy = 600
 const forgivenPerSecond = 30
 /** The time until a proxy has read that it shall open another connection. */
 const renewMs = 1000
-/** In a GOAWAY: every call that has been sent is still served. */
-const anyStream = 2 ** 31 - 1
+/** A GOAWAY without an error that lets all calls pass which are on their way: its last stream is the highest one that there can be. */
+const shutdownNotice = Buffer.from([0, 0, 8, 7, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0])
 
 /** Options of a server that turn off the bound of Node, which cannot tell proxies from callers; from Node 22.10 on. */
 export const withoutResetBound: { readonly streamResetBurst: number; readonly streamResetRate: number } = {
@@ -84,23 +85,30 @@ export function boundResets(session: ServerHttp2Session, now: () => number = () 
  * Asks a proxy for another connection before Node ends this one because of resets. A proxy passes on the resets of all its callers, so
  * the calls under way end as usual; those that come until the proxy has read the request too.
  */
-export function renewAfterResets(session: ServerHttp2Session, now: () => number = () => performance.now()): void {
+export function renewAfterResets(
+  session: ServerHttp2Session,
+  socket: Socket,
+  now: () => number = () => performance.now(),
+): void {
   const budget = new ResetBudget(now(), mostOfProxy)
   let isAsked = false
   onStreamEnd(session, stream => {
     if (isAsked || !isReset(stream) || !budget.reset(now())) return
     isAsked = true
-    // at once: Node stops to count resets as soon as the end is announced
-    announceEnd(session)
+    announceEnd(session, socket)
     setTimeout(() => {
       if (!session.destroyed) session.close()
     }, renewMs).unref()
   })
 }
 
-/** Tells the other side to open no further streams on a connection; all that it has opened are served. */
-export function announceEnd(session: ServerHttp2Session): void {
-  if (!session.destroyed && !session.closed) session.goaway(constants.NGHTTP2_NO_ERROR, anyStream)
+/**
+ * Tells the other side to open no further streams on a connection, while those that it opens until it has read this are served. Node's
+ * `goaway()` would ignore these, so the frame is written beside it, between two of its own; a connection over TLS takes no writes of two
+ * writers, and its other side learns of the end by `close()` alone.
+ */
+export function announceEnd(session: ServerHttp2Session, socket: Socket): void {
+  if (!session.destroyed && !session.closed && socket.writable && !('encrypted' in socket)) socket.write(shutdownNotice)
 }
 
 function onStreamEnd(session: ServerHttp2Session, listen: (stream: ServerHttp2Stream) => void): void {

@@ -40,6 +40,7 @@ const maxStreams = 10_000
 const maxOpenCalls = 20_000
 /** What is known of a connection. */
 interface SessionState {
+  readonly socket: Socket
   readonly peer: string | undefined
   /** When it last had a new call, by the clock of the server. */
   usedAtMs: number
@@ -52,6 +53,8 @@ const maxInvalidFrames = 100
 const idleMs = 300_000
 const requestMs = 30_000
 const sweepMs = 1000
+/** Calls that callers send until they have read that this server ends are served. */
+const announceMs = 250
 
 /**
  * gRPC over `node:http2`. A connection of a peer that is not trusted is closed before anything is read from it; a call has thirty
@@ -107,10 +110,10 @@ export class GrpcServer {
     this.#sweeping.stop()
     const closed = new Promise<void>(resolve => this.server.close(() => resolve()))
     for (const call of this.#open) call.endStream()
-    for (const session of this.#sessions.keys()) {
-      announceEnd(session)
-      session.close()
-    }
+    for (const [session, { socket }] of this.#sessions) announceEnd(session, socket)
+    setTimeout(() => {
+      for (const session of this.#sessions.keys()) session.close()
+    }, announceMs)
     const late = setTimeout(() => this.#destroyAll(), timeoutMs)
     await closed
     clearTimeout(late)
@@ -137,7 +140,9 @@ export class GrpcServer {
     socket.once('close', () => this.#sockets.delete(socket))
     socket.on('error', () => {})
     const remember = (session: ServerHttp2Session): void => {
-      this.#sessions.set(session, { peer: remoteAddress, usedAtMs: this.#nowMs })
+      this.#sessions.set(session, { socket, peer: remoteAddress, usedAtMs: this.#nowMs })
+      // all who may ask are proxies
+      renewAfterResets(session, socket)
       this.#probes.add(session, socket)
     }
     this.#http2.once('session', remember as never)
@@ -147,8 +152,6 @@ export class GrpcServer {
 
   #watch(session: ServerHttp2Session): void {
     session.on('error', ignore)
-    // all who may ask are proxies
-    renewAfterResets(session)
     session.once('close', () => this.#sessions.delete(session))
     if (this.#isClosing) session.close()
   }
