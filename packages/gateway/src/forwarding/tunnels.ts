@@ -2,8 +2,8 @@ import { type ClientRequest, type IncomingMessage, request as requestHttp, type 
 import { request as requestHttps } from 'node:https'
 import type { Socket } from 'node:net'
 import type { CallReply, CallRequest } from '../http/call.ts'
+import { type BulkQueue, bulkBytes } from '../inbound/connections/bulk-queue.ts'
 import { paceOf } from '../inbound/connections/call-pace.ts'
-import { relay } from '../inbound/connections/relay.ts'
 import { upgradeOf } from '../inbound/connections/turns.ts'
 import { sendProblem } from '../inbound/problem.ts'
 import type { Route } from '../services/routes/route.ts'
@@ -276,4 +276,22 @@ function begin(raw: ServerResponse, answer: IncomingMessage, headers: string[]):
 
 function textOf(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value
+}
+
+/** Sends what one socket receives to another, as fast as the other takes it and as the turns of the event loop allow. */
+function relay(from: Socket, to: Socket, bulk: BulkQueue): void {
+  let bytes = 0
+  const resume = (): void => void from.resume()
+  from.on('data', (chunk: Buffer) => {
+    bytes += chunk.length
+    const hasRoom = to.write(chunk)
+    if (hasRoom && bytes < bulkBytes) return
+    from.pause()
+    bytes = 0
+    if (hasRoom) bulk.join(resume)
+    else to.once('drain', () => bulk.join(resume))
+  })
+  from.on('end', () => to.end())
+  // it may have been paused until the other was there
+  resume()
 }

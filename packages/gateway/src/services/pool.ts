@@ -1,9 +1,10 @@
+import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
-import { routeIdOf } from '../settings/routes/route-id.ts'
+import { conditionsKey } from '../settings/routes/match-settings.ts'
 import type { RouteSettings } from '../settings/routes/route-settings.ts'
 import { parseUnixAddress } from '../settings/upstreams/address-settings.ts'
 import type { Affinity } from './balancing/affinity.ts'
-import type { Choice } from './balancing/choice.ts'
+import type { Choice } from './balancing/index.ts'
 import { balancers } from './balancing/index.ts'
 import { hashOf, rendezvous } from './balancing/rendezvous.ts'
 import { rampedShare } from './balancing/slow-start.ts'
@@ -176,4 +177,10 @@ function nameIn(address: string): string | undefined {
   if (parseUnixAddress(address)) return undefined
   const { hostname } = new URL(address)
   return isIP(hostname.replace(/^\[|\]$/g, '')) === 0 ? hostname : undefined
+}
+
+/** Identifies a route, also after a reload. It is a digest, since the values of headers that a route asks for may be secrets. */
+function routeIdOf(settings: RouteSettings): string {
+  const text = JSON.stringify([settings.host, settings.path, conditionsKey(settings)])
+  return createHash('sha256').update(text).digest('base64url').slice(0, 16)
 }

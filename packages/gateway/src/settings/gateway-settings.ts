@@ -5,13 +5,11 @@ import { type AccessLogSettings, accessLogSchema } from './access-log-settings.t
 import { type AdminSettings, adminSchema } from './admin-settings.ts'
 import { compressionSchema } from './compression-settings.ts'
 import { type CorsSettings, corsSchema } from './cors-settings.ts'
-import { http2Schema } from './http2-settings.ts'
 import { hostSchema, portSchema } from './listen-settings.ts'
 import { oneSpelling } from './one-spelling.ts'
 import { type FilterSettings, filterSchema } from './routes/filter-settings.ts'
 import { headersToSet } from './routes/header-settings.ts'
-import { conditionsKey } from './routes/match-settings.ts'
-import { pathFault } from './routes/path-settings.ts'
+import { conditionsKey, pathFault } from './routes/match-settings.ts'
 import {
   type ConnectionSettings,
   connectionsSchema,
@@ -22,9 +20,26 @@ import {
   timeoutsSchema,
 } from './routes/route-settings.ts'
 import { sizeOf } from './size.ts'
+import { intervalDuration } from './timer-duration.ts'
 import { type TlsSettings, tlsSchema } from './tls-settings.ts'
 import { type TracingSettings, tracingSchema } from './tracing-settings.ts'
-import { type DnsSettings, dnsSchema } from './upstreams/dns-settings.ts'
+
+/** How names of services are followed. */
+interface DnsSettings {
+  readonly intervalMs: number
+}
+
+const dnsSchema: z.ZodType<DnsSettings> = z
+  .strictObject({
+    interval: intervalDuration.default(5000).describe('How often each name is looked up again; default: 5s.'),
+  })
+  .transform(({ interval }) => ({ intervalMs: interval }))
+
+/** Whether callers may use HTTP/2. */
+const http2Schema: z.ZodDefault<z.ZodBoolean> = z
+  .boolean()
+  .default(true)
+  .describe('HTTP/2 for callers: by ALPN over TLS, with prior knowledge over plain TCP; default: true.')
 
 /** What a call may be, and what a caller may take. */
 export interface CallerLimits {

@@ -1,7 +1,6 @@
 import type { HeaderStyle } from '../rules/rule.ts'
 import { type HeaderSink, type Limits, resetMs, resetSeconds, whole, windowOf, writeDraft11 } from './draft-11.ts'
-import { tightestLimit } from './tightest-limit.ts'
-import { writeTokenHeaders } from './token-headers.ts'
+import { tightestLimit, writeTokenHeaders } from './token-headers.ts'
 
 /** A header's name and value. */
 export type HeaderLine = readonly [name: string, value: string]

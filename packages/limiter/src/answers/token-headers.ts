@@ -1,6 +1,5 @@
 import type { Decision } from '../verdict.ts'
 import { type HeaderSink, type Limits, resetMs, whole } from './draft-11.ts'
-import { tightestLimit } from './tightest-limit.ts'
 
 const TOKENS = 'tokens'
 
@@ -25,4 +24,19 @@ export function resetText(ms: number): string {
   const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60)]
   const parts = hours > 0 ? `${hours}h${minutes}m` : minutes > 0 ? `${minutes}m` : ''
   return `${parts}${seconds % 60}s`
+}
+
+/** Of the limits that refuse, or else of all, the one with least left; of equals, the one that takes longest. */
+export function tightestLimit({ decisions }: Limits): Decision | undefined {
+  let tightest: Decision | undefined
+  for (const decision of decisions) {
+    if (!decision.shadow && (tightest === undefined || isTighter(decision, tightest))) tightest = decision
+  }
+  return tightest
+}
+
+function isTighter(one: Decision, other: Decision): boolean {
+  if (one.allowed !== other.allowed) return other.allowed
+  if (one.remaining !== other.remaining) return one.remaining < other.remaining
+  return resetMs(one) > resetMs(other)
 }

@@ -1,7 +1,6 @@
 import type { Call } from '../call.ts'
 import type { Dimension } from './dimension.ts'
-import { ParameterName } from './reading/parameter-name.ts'
-import { decodePercent } from './reading/percent.ts'
+import { decodePercent, ParameterName } from './reading/parameter-name.ts'
 
 /** A cookie. Services differ in which one they take of several, so a call that gives it two values is ambiguous. */
 export const cookie: Dimension = {

@@ -1,7 +1,6 @@
 import type { Call } from '../call.ts'
 import type { Dimension } from './dimension.ts'
-import { ParameterName } from './reading/parameter-name.ts'
-import { decodePercent } from './reading/percent.ts'
+import { decodePercent, ParameterName } from './reading/parameter-name.ts'
 
 const AMPERSAND = 0x26
 const SEMICOLON = 0x3b

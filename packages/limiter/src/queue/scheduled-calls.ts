@@ -5,11 +5,10 @@ import { enterQueue, leaveQueue } from '../decision/rule-state.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import { getOrAdd } from '../rules/get-or-add.ts'
 import type { Table } from '../stores/memory/table.ts'
-import { passLater } from './long-timer.ts'
 import { moveUp } from './move-up.ts'
 import { isLocal, type Lane, latest, passWaiter, type ScheduledCall } from './scheduled-call.ts'
 import { patienceUsOf, type Turn, WaitingLane } from './scheduled-lane.ts'
-import { nodeTimers, type Timers } from './timers.ts'
+import { nodeTimers, passLater, type Timers } from './timers.ts'
 import { WakeHeap } from './wake-heap.ts'
 
 /** The calls that wait for one count: in a lane if they are alike, or else one by one. */

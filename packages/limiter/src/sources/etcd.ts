@@ -10,7 +10,7 @@ import { decodeText } from './client/text.ts'
 import { conflict, writeGuarded } from './client/write-guarded.ts'
 import { credentialOptions, durationOption, nameOption } from './options.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
-import { sourceKind } from './source-kind.ts'
+import { sourceKind } from './source.ts'
 
 // numbers of 64 bits come as text, and what is empty or zero is left out
 const revision = (zod: Zod) => zod.string().regex(/^\d{1,19}$/)

@@ -4,13 +4,12 @@ import { chmod, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { readRegularFile } from '../common/regular-file.ts'
 import { changes } from './client/changes.ts'
-import { pause } from './client/pause.ts'
-import { Wakeup } from './client/signal.ts'
+import { pause, Wakeup } from './client/pause.ts'
 import { decodeText, hashText, LARGEST_BYTES, tooLarge } from './client/text.ts'
 import { conflict, writeGuarded } from './client/write-guarded.ts'
 import { durationOption } from './options.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
-import { sourceKind } from './source-kind.ts'
+import { sourceKind } from './source.ts'
 
 const SETTLE_MS = 40
 const MAX_LOOKS = 50

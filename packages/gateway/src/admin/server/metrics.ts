@@ -24,7 +24,7 @@ async function openRegistry({ limits, httpStats, wrongTokens }: Measured): Promi
   const [{ Registry }, { registerMetrics }, { registerHttpMetrics }, { registerAdminMetrics }] = await Promise.all([
     import('prom-client'),
     import('diana-limiter/prom-client'),
-    import('../../telemetry/register-http-metrics.ts'),
+    import('../../telemetry/http-measures.ts'),
     import('./admin-metrics.ts'),
   ])
   const registry = new Registry()

@@ -5,7 +5,7 @@ import { pathOf } from '../../http/normalize-request.ts'
 import { apiKeyOptions } from '../../settings/routes/filter-options.ts'
 import { sendProblem } from '../problem.ts'
 import type { Filter } from './filter.ts'
-import { onRequest } from './on-request.ts'
+import { onRequest } from './filter.ts'
 
 interface Permission {
   readonly name: string

@@ -1,4 +1,4 @@
-import type { FastifyPluginAsync, FastifyPluginCallback } from 'fastify'
+import type { FastifyPluginAsync, FastifyPluginCallback, onRequestAsyncHookHandler } from 'fastify'
 import type { z } from 'zod'
 
 /** A Fastify plugin whose hooks are the gateway's own. */
@@ -19,4 +19,17 @@ export interface Filter {
   readonly options: z.ZodRawShape
   /** `options` are as their schema read them; throws a DianaError where they cannot be used. */
   create(options: Readonly<Record<string, unknown>>, surroundings: FilterSurroundings): FilterPlugin
+}
+
+/** A plugin of one hook, asked of every call in the order in which filters are named. */
+export function onRequest(name: string, hook: onRequestAsyncHookHandler): FastifyPluginCallback {
+  const plugin: FastifyPluginCallback = (app, _options, done) => {
+    app.addHook('onRequest', hook)
+    done()
+  }
+  // the hook is the gateway's own, not that of a scope apart: this is what the fastify-plugin package does
+  return Object.assign(plugin, {
+    [Symbol.for('skip-override')]: true,
+    [Symbol.for('fastify.display-name')]: name,
+  })
 }

@@ -4,8 +4,8 @@ import { hmacSignatureOptions } from '../../settings/routes/filter-options.ts'
 import { readSecret } from '../../settings/secret.ts'
 import { sendProblem } from '../problem.ts'
 import type { Filter } from './filter.ts'
+import { onRequest } from './filter.ts'
 import { Nonces } from './nonces.ts'
-import { onRequest } from './on-request.ts'
 import { BodyReader } from './read-body.ts'
 
 interface Options {

@@ -2,8 +2,7 @@ import { describeKey, formatDuration } from 'diana-limiter'
 import type { CompiledRule } from 'diana-limiter/gateway'
 import { remedyFor } from '../judging/needs.ts'
 import type { Judged, Replayed } from '../replay.ts'
-import type { CallerFigures } from './callers.ts'
-import { refusalCurve } from './curve.ts'
+import type { CallerFigures, Callers } from './callers.ts'
 import { type RuleFigures, refusedBy } from './figures.ts'
 import { notesOf } from './notes.ts'
 import type { Timeline } from './timeline.ts'
@@ -195,4 +194,30 @@ function timelineReport({ bins, binUs }: Timeline): TimelineReport {
       return [(bin * binUs) / 1e6, calls, least, most]
     })
   return { binSeconds: binUs / 1e6, rows }
+}
+
+const STEPS = 24
+
+/**
+ * For limits from a tenth of the present one to ten times, the share of calls and of callers that would have been refused: of calls in
+ * windows of the clock, and of callers those whose peak is higher.
+ */
+function refusalCurve(callers: Callers, limit: number): [limit: number, calls: number, callers: number][] {
+  const windows = callers.windows.sorted()
+  const peaks = callers.peaks.sorted()
+  const all = windows.reduce((sum, [calls, times]) => sum + calls * times, 0)
+  const people = peaks.reduce((sum, [, times]) => sum + times, 0)
+  if (all === 0) return []
+  return limitsAround(Math.max(1, limit)).map(one => {
+    const refused = windows.reduce((sum, [calls, times]) => sum + Math.max(0, calls - one) * times, 0)
+    const hit = peaks.reduce((sum, [peak, times]) => sum + (peak > one ? times : 0), 0)
+    return [one, refused / all, people === 0 ? 0 : hit / people]
+  })
+}
+
+/** Whole numbers, each once, the present limit among them. */
+function limitsAround(limit: number): number[] {
+  const limits = new Set([limit])
+  for (let step = 0; step <= STEPS; step++) limits.add(Math.max(1, Math.round(limit * 10 ** ((2 * step) / STEPS - 1))))
+  return [...limits].sort((a, b) => a - b)
 }

@@ -1,4 +1,4 @@
-import type { Choice } from './choice.ts'
+import type { Choice } from './index.ts'
 
 /**
  * Rendezvous hashing with weights: every address draws a number for the key, and the largest wins.

@@ -1,7 +1,6 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import { buildConnector, Client, type Dispatcher } from 'undici'
-import { sendTrailers } from './request-trailers.ts'
 import { ShortExchange } from './short-exchange.ts'
 
 /** As undici's, with how a socket is opened. */
@@ -249,4 +248,22 @@ function lineEnd(bytes: Buffer, from: number): number {
 
 function hasText(bytes: Buffer, at: number, text: string): boolean {
   return bytes.toString('latin1', at, at + text.length) === text
+}
+
+/** What undici writes behind the last chunk of a body, always without trailers. */
+const lastChunk = '\r\n0\r\n\r\n'
+
+/** Sends trailers behind chunked bodies on a socket; `take` gives those of the call whose body ends. */
+function sendTrailers(socket: Socket, take: () => OutgoingHttpHeaders): void {
+  const write = socket.write.bind(socket) as (...words: unknown[]) => boolean
+  // bodies are written as bytes, so this text is never a part of one
+  socket.write = (piece: unknown, ...rest: unknown[]) =>
+    write(piece === lastChunk ? withTrailers(take()) : piece, ...rest)
+}
+
+function withTrailers(trailers: OutgoingHttpHeaders): string {
+  const lines = Object.entries(trailers).flatMap(([name, values]) =>
+    [values].flat().map(value => `${name}: ${value}\r\n`),
+  )
+  return `\r\n0\r\n${lines.join('')}\r\n`
 }

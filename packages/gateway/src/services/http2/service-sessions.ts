@@ -1,8 +1,8 @@
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
 import { buildConnector, type Client, type Dispatcher } from 'undici'
-import { maxSentHeaderBytes } from '../../http/http2/header-block.ts'
 import { type Probe, SessionProbes } from '../../http/http2/session-probes.ts'
+import { maxSentHeaderBytes } from '../../http/http2/single-headers.ts'
 import { ServiceGarbled, ServiceRefused } from './http2-failure.ts'
 import { ServiceStream, type StreamCall } from './service-stream.ts'
 

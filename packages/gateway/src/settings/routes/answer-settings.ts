@@ -1,7 +1,7 @@
 import { textOf } from 'diana-limiter/schema'
 import { z } from 'zod'
 import { headersToSet } from './header-settings.ts'
-import { pathFault } from './path-settings.ts'
+import { pathFault } from './match-settings.ts'
 
 /** What the gateway answers itself. */
 export interface AnswerSettings {

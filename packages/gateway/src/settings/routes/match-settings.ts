@@ -28,3 +28,11 @@ export function conditionsKey({ method, header }: RouteConditions): string {
   const headers = Object.entries(header).map(([name, values]) => [name, [...new Set(values)].sort()] as const)
   return JSON.stringify([[...new Set(method)].sort(), headers.sort(([one], [other]) => (one < other ? -1 : 1))])
 }
+
+/** What is wrong with a plain path. */
+export function pathFault(path: string): string | undefined {
+  if (!path.startsWith('/')) return `must begin with /: write "/${path}"`
+  if (/[^\x21-\x7e]|[?#*;\\]|\/\/|\/\.\.?(?:\/|$)/.test(path))
+    return 'must be a plain path such as /api, without patterns, queries or dots'
+  return undefined
+}

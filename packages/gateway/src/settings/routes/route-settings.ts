@@ -9,8 +9,7 @@ import { protocolSchema, type ServiceProtocol } from '../upstreams/protocol-sett
 import { type UpstreamSettings, upstreamWords } from '../upstreams/upstream-settings.ts'
 import { type AnswerSettings, answerSchema, type RedirectSettings, redirectSchema } from './answer-settings.ts'
 import { headerName, headersToSet } from './header-settings.ts'
-import { headersSchema, methodsSchema, type RouteConditions } from './match-settings.ts'
-import { pathFault } from './path-settings.ts'
+import { headersSchema, methodsSchema, pathFault, type RouteConditions } from './match-settings.ts'
 
 /** How long a service may take: to be reached, to begin its answer, and between two pieces of it. */
 export interface Timeouts {

@@ -1,5 +1,4 @@
 import { hexDigit } from '../../http/hex-digit.ts'
-import { decodePercent } from './percent.ts'
 
 const SPACE = 0x20
 const EQUALS = 0x3d
@@ -65,4 +64,14 @@ function endOfName(text: string, start: number): number {
   let at = start
   while (at < text.length && !endsName(text.charCodeAt(at))) at++
   return at
+}
+
+/** Percent-decodes a text; one that is badly escaped stays as it is. */
+export function decodePercent(text: string): string {
+  if (!text.includes('%')) return text
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
 }

@@ -3,9 +3,8 @@ import type { Duplex } from 'node:stream'
 import type { Refusal } from '../../answers/answer.ts'
 import { emptyBody } from '../../costs/call-body.ts'
 import type { Framework } from './framework.ts'
-import { type NodeRequest, type NodeResponse, node } from './node.ts'
+import { type NodeRequest, type NodeResponse, node, watchLeaving } from './node.ts'
 import { spelledPath } from './spelled-path.ts'
-import { watchLeaving } from './watch-leaving.ts'
 
 /** As long as `HTTP/1.1 101`. */
 const HEAD_LENGTH = 12

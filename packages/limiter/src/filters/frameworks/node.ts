@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import type { Refusal } from '../../answers/answer.ts'
 import type { CallBody } from '../../call.ts'
 import { warnWhile } from '../../common/warn-once.ts'
@@ -8,7 +9,6 @@ import { observeNode } from '../costs/observe-node.ts'
 import { announcedBytes, type BodyStream, peekBody } from '../costs/peek-body.ts'
 import type { Framework, Watcher } from './framework.ts'
 import { followEnding, type NodeRequest, type NodeResponse } from './node-ending.ts'
-import { watchLeaving } from './watch-leaving.ts'
 
 export type { NodeRequest, NodeResponse } from './node-ending.ts'
 
@@ -111,4 +111,32 @@ function pipelineOf(socket: Socket): Set<() => void> {
 export function isGone(request: NodeRequest, response: NodeResponse): boolean {
   if ('stream' in response) return response.stream.destroyed || response.stream.closed
   return response.destroyed || request.socket.destroyed
+}
+
+/** A caller who sends more than this while they wait is not read any further; they are noticed when the connection closes. */
+const MOST_BYTES = 65_536
+
+/**
+ * Reports that the caller of a connection has closed their half of it, while nobody else reads it: the end of a stream is
+ * only noticed by reading. Returns a function that stops it and puts what was read back into the stream.
+ */
+export function watchLeaving(socket: Duplex, left: () => void): () => void {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  const read = (): void => {
+    for (let chunk: Buffer | null = socket.read(); chunk !== null; chunk = socket.read()) {
+      chunks.push(chunk)
+      bytes += chunk.length
+    }
+    if (bytes > MOST_BYTES) socket.off('readable', read)
+  }
+  const stop = (): void => {
+    socket.off('readable', read)
+    socket.off('end', left)
+    if (bytes > 0 && !socket.readableEnded) socket.unshift(Buffer.concat(chunks))
+    bytes = 0
+  }
+  socket.once('end', left)
+  socket.on('readable', read)
+  return stop
 }

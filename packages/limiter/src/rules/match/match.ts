@@ -1,7 +1,6 @@
 import type { Call } from '../../call.ts'
 import { normalizeTarget } from '../../http/path.ts'
-import { lettersOf, lettersOfBytes } from '../../http/path-letters.ts'
-import { hasReadings, isTooAmbiguous, readingsOf } from '../../http/path-readings.ts'
+import { hasReadings, isTooAmbiguous, lettersOf, lettersOfBytes, readingsOf } from '../../http/path-readings.ts'
 import { getOrAdd } from '../get-or-add.ts'
 import type { Match } from '../rule.ts'
 import { conditionsOf } from './condition.ts'

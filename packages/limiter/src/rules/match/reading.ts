@@ -1,6 +1,5 @@
 import type { Call } from '../../call.ts'
-import { lettersOf, lettersOfBytes } from '../../http/path-letters.ts'
-import { hasReadings, isTooAmbiguous, readingsOf } from '../../http/path-readings.ts'
+import { hasReadings, isTooAmbiguous, lettersOf, lettersOfBytes, readingsOf } from '../../http/path-readings.ts'
 import { otherHostOf, overridesOf, type Reading, readHost } from './search.ts'
 
 /** Whether servers may take a call for different ones; false for most, and quick. */

@@ -1,5 +1,4 @@
 import type { RuleReport, TimelineReport } from '../report.ts'
-import { escapeHtml } from './escape-html.ts'
 
 /*
  * The plots of a report as SVG, without scripts: the page of `--html` and the dashboard show the same ones. Colors are classes, so that
@@ -133,4 +132,11 @@ function percent(share: number): string {
 
 function timeOf(seconds: number): string {
   return new Date(seconds * 1000).toISOString().slice(5, 16).replace('T', ' ')
+}
+
+const signs: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+
+/** A text from outside for use in HTML, between tags and in quoted attributes. */
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, sign => signs[sign]!)
 }
