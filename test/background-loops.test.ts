@@ -253,7 +253,7 @@ const timers: Readonly<Record<string, number>> = {
   'gateway/process/workers/supervised-process.ts': 2,
   'gateway/process/workers/supervisor.ts': 2,
   'gateway/serve/grpc/grpc-call.ts': 2,
-  'gateway/serve/grpc/grpc-server.ts': 1,
+  'gateway/serve/grpc/grpc-server.ts': 2,
   'gateway/serve/http/reservations.ts': 1,
   'gateway/serve/spoe/spoe-server.ts': 2,
   'gateway/services/health/health-checks.ts': 2,
