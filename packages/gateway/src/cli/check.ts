@@ -42,7 +42,7 @@ export const check: Command = {
   },
 }
 
-/** A path is seen from where the command was written, with or without ./ in front. */
+/** Loads plugins by path, seen from where the command was written, with or without ./ in front. */
 export async function loadPlugins(paths: readonly string[]): Promise<Plugin[]> {
   const files = paths.map(path => (isAbsolute(path) || path.startsWith('.') ? path : `./${path}`))
   return await importPlugins(files, '--plugin')

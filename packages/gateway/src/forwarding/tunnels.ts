@@ -168,7 +168,7 @@ class Tunnel implements SlotUser {
     sendProblem(this.#reply, failure.status, failure.detail)
   }
 
-  /** A WebSocket is asked for by a GET without a body, which may be repeated. */
+  /** True if the request for the WebSocket may be repeated, since it is a GET without a body. */
   #triesAgain({ mayStay, why }: { mayStay: boolean; why: Error }): boolean {
     const next = this.#tries.again({ hasBody: false, isUnprocessed: false, mayStay })
     if (next === undefined) return false
@@ -185,7 +185,7 @@ class Tunnel implements SlotUser {
     this.#upstream.slots.take(this)
   }
 
-  /** The service would rather not; where its status is a failure of the address, another one may like to. */
+  /** Takes an answer other than 101; if its status is a failure of the address, another address may accept. */
   #hear(answer: IncomingMessage): void {
     const { statusCode = 502 } = answer
     if (!this.#route.settings.health.failStatuses.includes(statusCode)) {
@@ -199,7 +199,7 @@ class Tunnel implements SlotUser {
     else answer.destroy()
   }
 
-  /** The answer of the service is passed on, and the connection has no further use. */
+  /** Passes the answer of the service on, and closes the connection, which has no further use. */
   #decline(answer: IncomingMessage): void {
     this.#record?.firstByte(answer.statusCode ?? 502, performance.now())
     const { raw } = this.#reply
@@ -245,7 +245,7 @@ class Tunnel implements SlotUser {
     far.once('end', () => this.#endSoon(near))
   }
 
-  /** What is on its way still arrives. */
+  /** Ends a socket once what is on its way has arrived. */
   #endSoon(socket: Socket): void {
     socket.end()
     setTimeout(() => socket.destroy(), endingMs).unref()
@@ -263,7 +263,7 @@ function headOf({ statusCode = 502, rawHeaders }: IncomingMessage): AnswerHead {
   return { status: statusCode, received: rawHeaders.map((text, at) => (at % 2 === 0 ? text.toLowerCase() : text)) }
 }
 
-/** False where the service's headers cannot be said. */
+/** Writes the head of an answer; returns false if the service's headers cannot be written. */
 function begin(raw: ServerResponse, answer: IncomingMessage, headers: string[]): boolean {
   const status = answer.statusCode ?? 502
   try {

@@ -19,7 +19,7 @@ class Member implements Choice {
   readonly upstream: Upstream
   readonly weight: number
   readonly hash: number
-  /** What a cookie of its callers says. */
+  /** The tag of the route in its callers' cookies. */
   readonly tag: string
   share: number
   credit = 0
@@ -80,8 +80,8 @@ export class Pool {
   }
 
   /**
-   * The address for a call, or undefined if all have been tried. Resting ones are asked if there are no others, since asking is
-   * better than refusing, and full ones only if all are.
+   * Returns the address for a call, or undefined if all have been tried. Resting ones are asked if there are no others, since
+   * asking is better than refusing, and full ones only if all are.
    */
   next(now: number, affinity?: Affinity, tried: readonly Upstream[] = []): Upstream | undefined {
     const members = this.#members
@@ -106,12 +106,12 @@ export class Pool {
     return balancers[this.#settings.balance](free.length > 0 ? free : choices).upstream
   }
 
-  /** What the cookie of a caller says who is to stay with an address. */
+  /** Returns what the cookie of a caller says who is to stay with an address. */
   tagOf(upstream: Upstream): string | undefined {
     return this.#members.find(member => member.upstream === upstream)?.tag
   }
 
-  /** How the addresses are doing. */
+  /** Reports how the addresses are doing. */
   report(now: number): RouteReport {
     const { host, path, method, header, to } = this.#settings
     const names = [...new Set(to.map(nameIn))].filter(name => name !== undefined)
@@ -125,7 +125,7 @@ export class Pool {
     }
   }
 
-  /** How many of its addresses get no calls at this moment; undefined if all do. */
+  /** Returns how many of its addresses get no calls at this moment; undefined if all do. */
   trouble(now: number): RouteTrouble | undefined {
     let unhealthy = 0
     for (const { upstream } of this.#members) if (upstream.health.isResting(now)) unhealthy++
@@ -172,7 +172,7 @@ export class Pool {
   }
 }
 
-/** The host name in an address that must be looked up. */
+/** Returns the host name in an address that must be looked up. */
 function nameIn(address: string): string | undefined {
   if (parseUnixAddress(address)) return undefined
   const { hostname } = new URL(address)

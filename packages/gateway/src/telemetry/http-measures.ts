@@ -168,7 +168,7 @@ function perTraffic(read: (one: TrafficStats) => readonly HttpSample[]): HttpMea
     })
 }
 
-/** Several routes may have connections of their own to one address. */
+/** Sums up a number by address: several routes may have connections of their own to one. */
 function perUpstream(read: (one: UpstreamStats) => number): HttpMeasure['read'] {
   return ({ upstreams }) => {
     const sums = new Map<string, number>()

@@ -18,7 +18,7 @@ export interface SignInOptions {
 }
 
 interface SignInParts extends SignInOptions {
-  /** Of the issuer that `identity.oidc` names. */
+  /** The keys of the issuer that `identity.oidc` names. */
   readonly keys?: IssuerKeys | undefined
   readonly guesses: Guesses
   /** Gets everyone who is turned away for their role, or after too many wrong tokens. */
@@ -26,9 +26,9 @@ interface SignInParts extends SignInOptions {
 }
 
 export interface SignIn {
-  /** Who makes a request; rejects with a refusal if it is not known. */
+  /** Finds who makes a request; rejects with a refusal if it is not known. */
   identify(request: IncomingMessage): Promise<Identity>
-  /** The address of the client: behind a trusted proxy, the one that the proxy names. */
+  /** Returns the address of the client: behind a trusted proxy, the one that the proxy names. */
   addressOf(request: IncomingMessage): string
 }
 
@@ -118,7 +118,7 @@ export function createSignIn({ token, viewToken, identity, keys, guesses, onRefu
   return { identify, addressOf }
 }
 
-/** Whether a text could be a signed token. */
+/** True if a text could be a signed token. */
 export function looksSigned(text: string): boolean {
   return tokenShape.test(text)
 }
@@ -129,7 +129,7 @@ function digest(text: string): Buffer {
 
 const mostShown = 20
 
-/** The role of a user; throws a refusal that says what was seen and what is allowed if there is none. */
+/** Returns the role of a user; throws a refusal that says what was seen and what is allowed if there is none. */
 function createRoles({ operator, viewer }: RoleSettings): (user: User) => Role {
   const operators = new Set(operator)
   const viewers = new Set(viewer)

@@ -140,7 +140,7 @@ function writtenCall(body: z.output<typeof written> | z.output<typeof call>, lim
   return { asked: toCall('request' in body ? readRequest(body.request) : fromParts(body), body.ip, limiter) }
 }
 
-/** The last call of a caller that was read, counted as the rule counted it. */
+/** Returns the last call of a caller that was read, counted as the rule counted it. */
 async function lastCallOf(id: string, limiter: Limiter, processes: Processes): Promise<AskedCall> {
   const found = await findCaller(processes, id)
   if (!found) throw new Refusal(404, 'There is no such caller: ask for the callers again.')
@@ -156,7 +156,7 @@ export function fromParts({ method, path, headers }: z.output<typeof call>): Wri
   return { method: method.toUpperCase(), target: path, headers: Object.fromEntries(lower) }
 }
 
-/** The call that a filter would make of a request from `ip`. */
+/** Returns the call that a filter would make of a request from `ip`. */
 export function toCall({ method, target, headers }: WrittenRequest, ip: string | undefined, limiter: Limiter): Call {
   const place = normalizeTarget(target)
   if (place === undefined) throw new Refusal(400, 'This path cannot be read: write one such as /orders/1.')
@@ -174,7 +174,7 @@ export function toCall({ method, target, headers }: WrittenRequest, ip: string |
   }
 }
 
-/** A request that a caller could have sent, as Explain reads it; undefined if a value of the key cannot be written there. */
+/** Returns a request that a caller could have sent, as Explain reads it; undefined if a value of the key cannot be written there. */
 function requestOf(
   { key, by }: Pick<CallerUsage, 'key' | 'by'>,
   { method, path }: { readonly method: string; readonly path: string },
@@ -197,5 +197,5 @@ function requestOf(
   return [`${method} ${target}`, ...headers].join('\n')
 }
 
-/** What the path, the method or the connection already says. */
+/** Dimensions that the path, the method or the connection already gives. */
 const fromAddress = new Set(['ip', 'path', 'method', 'resource', 'host'])

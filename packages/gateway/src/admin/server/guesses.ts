@@ -19,8 +19,8 @@ const overall = '60/m'
 const whileBusy = '1/m'
 
 /**
- * An address has ten tries at once and ten a minute. While all addresses together try more often than once a second, each
- * has one a minute: whoever has the token gets in at the first try, however many others guess.
+ * Creates the bounds of guesses: an address has ten tries at once and ten a minute. While all addresses together try more often
+ * than once a second, each has one a minute: whoever has the token gets in at the first try, however many others guess.
  */
 export async function createGuesses(clock?: Clock): Promise<Guesses> {
   const rule = { match: 'none', algorithm: 'token-bucket' } as const

@@ -3,7 +3,7 @@ import type { Registry } from 'prom-client'
 import type { HttpStats } from '../../telemetry/http-stats.ts'
 import type { WrongTokens } from './guesses.ts'
 
-/** What is measured. */
+/** The sources of all measurements. */
 interface Measured {
   readonly limits: Parameters<typeof registerMetrics>[0]
   readonly httpStats: (() => HttpStats | Promise<HttpStats>) | undefined

@@ -6,7 +6,7 @@ interface Caller {
   readonly method: 'GET' | 'POST'
   readonly path: string
   readonly perSecond: number
-  /** How long a swell and an ebb take together. */
+  /** The time that a swell and an ebb take together. */
   readonly tideSeconds: number
 }
 
@@ -42,7 +42,7 @@ export function startDemoTraffic(gateway: string): () => Promise<void> {
   }
 }
 
-/** From nearly nothing to twice the usual. */
+/** Returns the rate at a moment: from nearly nothing to twice the usual. */
 export function rateAt({ perSecond, tideSeconds }: Caller, second: number): number {
   return perSecond * (1 + 0.9 * Math.sin((second / tideSeconds) * 2 * Math.PI))
 }

@@ -21,7 +21,7 @@ export interface TlsOptionsOfFiles {
   readonly onWarning?: ((warning: string) => void) | undefined
 }
 
-/** What the files say at one time. */
+/** The contents of the files at one time. */
 interface Material {
   /** For callers who ask for no name, or for one that no certificate has. */
   readonly usual: SecureContextOptions
@@ -49,7 +49,7 @@ export class ServerTls {
     this.#material = this.#read()
   }
 
-  /** What a server is made with; contexts of names are looked up as callers come. */
+  /** Returns the options that a server is made with; contexts of names are looked up as callers come. */
   get serverOptions(): TlsOptions {
     const { clients } = this.#settings
     return {

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { hasBody } from '../../http/message-headers.ts'
 import { EarlyBytes } from './early-bytes.ts'
 
-/** What is served when the calls before it on the same connection have been answered. */
+/** A function that serves a call when the calls before it on the same connection have been answered. */
 type Serve = () => void
 
 type RequestListener = (request: IncomingMessage, response: ServerResponse) => void
@@ -45,7 +45,7 @@ export class Turns {
     else this.#wait(connection, serve)
   }
 
-  /** The answer that is being given on a connection. */
+  /** Returns the answer that is being given on a connection. */
   current(socket: Socket): ServerResponse | undefined {
     return (socket as Connected)[connectionOf]?.current
   }
@@ -85,7 +85,7 @@ function begin(
   listener(request, response)
 }
 
-/** One listener for all answers, which is called with the answer that is over. */
+/** Ends the turn of the answer that is over; one listener for all answers. */
 function endTurn(this: ServerResponse & Connected): void {
   const connection = this[connectionOf]!
   if (connection.current !== this) return
@@ -120,7 +120,7 @@ export function upgradeOf(raw: IncomingMessage): Upgrade | undefined {
   return (raw as Upgrading)[upgradeKey]
 }
 
-/** What belongs to the offer of another protocol, and goes with it. */
+/** Headers that belong to the offer of another protocol, and go with it. */
 const offer: readonly string[] = ['upgrade', 'http2-settings']
 
 /**
@@ -151,7 +151,7 @@ export function serveUpgrades(
   })
 }
 
-/** With its parser, Node takes away what tells an earlier answer that the socket has room again. */
+/** Restores what Node takes away with its parser: the listener that reports to an earlier answer that the socket has room again. */
 function keepAnswersFlowing(socket: Socket, turns: Turns): void {
   const earlier = turns.current(socket)
   if (earlier === undefined) return

@@ -21,7 +21,7 @@ export class BodyReader {
     this.#mostHeld = Math.max(mostBytes, mostHeldBytes)
   }
 
-  /** The whole body of a call, left for the proxy to send on; or why it is not read. */
+  /** Returns the whole body of a call, left for the proxy to send on; or why it is not read. */
   async read(request: FastifyRequest, reply: FastifyReply): Promise<Buffer | 'too large' | 'no room' | 'gone'> {
     if (Buffer.isBuffer(request.body)) return request.body.length > this.#mostBytes ? 'too large' : request.body
     if (!hasBody(request.raw)) return Buffer.alloc(0)

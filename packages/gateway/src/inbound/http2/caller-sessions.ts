@@ -20,7 +20,7 @@ export interface CallerSessionsOptions {
   readonly limits: Pick<CallerLimits, 'headersBytes'>
   /** Answers a call that expects something other than `100-continue`. */
   readonly refuseExpectation: RequestListener
-  /** How long a connection may be without a call. */
+  /** The longest time that a connection may be without a call. */
   readonly idleMs: number
 }
 

@@ -32,12 +32,12 @@ export class ResetBudget {
     this.#most = most
   }
 
-  /** A stream was answered to its end. */
+  /** Counts a stream that was answered to its end. */
   answered(): void {
     this.#resets = Math.max(0, this.#resets - 1)
   }
 
-  /** A stream was reset; returns whether these are too many. */
+  /** Counts a stream that was reset; returns whether these are too many. */
   reset(nowMs: number): boolean {
     const forgiven = ((nowMs - this.#at) / 1000) * forgivenPerSecond
     this.#at = nowMs

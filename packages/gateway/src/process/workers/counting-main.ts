@@ -6,7 +6,7 @@ import { type CountingSettings, fail, onceSupervisorIsGone, readProcessSettings,
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {})
 onceSupervisorIsGone(() => process.exit(0))
 
-/** The ways of counting, with those of plugins that the rule file names; undefined if it names no plugins. */
+/** Returns the ways of counting, with those of plugins that the rule file names; undefined if it names no plugins. */
 async function algorithmsNamedIn(config: string): Promise<CountingOptions['algorithms']> {
   const text = await readFile(config, 'utf8')
   // most files name none, and reading YAML takes more modules than counting does

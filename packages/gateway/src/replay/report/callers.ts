@@ -3,7 +3,7 @@ import { copyOf } from '../reading/copy-text.ts'
 import { Distinct } from './distinct.ts'
 import { Timeline } from './timeline.ts'
 
-/** How often each number came; numbers above 999 are rounded up to three digits, so that there are few of them. */
+/** Counts how often each number came; numbers above 999 are rounded up to three digits, so that there are few of them. */
 class NumberCounts {
   readonly #counts = new Map<number, number>()
 
@@ -63,7 +63,7 @@ export class Callers {
   readonly least: number[] = []
   readonly most: number[] = []
   readonly peaks: NumberCounts = new NumberCounts()
-  /** How many calls came in a window of the clock, of all callers. */
+  /** The numbers of calls in a window of the clock, of all callers. */
   readonly windows: NumberCounts = new NumberCounts()
   /** Callers who have left the table and were refused, the most refused ones. */
   #hit: CallerFigures[] = []
@@ -91,7 +91,7 @@ export class Callers {
     this.#onForget = onForget
   }
 
-  /** The slot of a caller; undefined if there are too many. */
+  /** Returns the slot of a caller; undefined if there are too many. */
   slotOf(key: string): number | undefined {
     const known = this.#slots.get(key)
     if (known !== undefined) return known
@@ -142,7 +142,7 @@ export class Callers {
     timeline.add(x, calls, least, most)
   }
 
-  /** Whether a caller's calls are recorded one bin after another. */
+  /** True if a caller's calls are recorded one bin after another. */
   isFollowed(slot: number): boolean {
     return this.#timelines.size > 0 && this.#timelines.has(slot)
   }
@@ -156,7 +156,7 @@ export class Callers {
     for (const [key, slot] of this.#slots) if (this.#lastAt[slot]! < since) this.#fold(key, slot)
   }
 
-  /** How many callers there were; an estimate if not all could be kept. */
+  /** Returns the number of callers; an estimate if not all could be kept. */
   get count(): number {
     return this.#isFolding ? Math.max(this.#distinct.count, this.#slots.size) : this.#slots.size
   }
@@ -175,7 +175,7 @@ export class Callers {
     for (const [key, slot] of this.#slots) yield this.#figures(key, slot)
   }
 
-  /** The same, and those folded ones that were refused most. */
+  /** Returns the callers, and those folded ones that were refused most. */
   *all(): Generator<CallerFigures> {
     yield* this.present()
     yield* this.#hit

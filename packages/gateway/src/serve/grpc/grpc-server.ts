@@ -27,22 +27,22 @@ import type { GrpcMethod } from './grpc-method.ts'
 export interface GrpcServerOptions {
   readonly methods: readonly GrpcMethod[]
   readonly tls?: ServerTls | undefined
-  /** Whether the other side of a connection may ask. */
+  /** True if the other side of a connection may ask. */
   mayAsk(socket: Socket): boolean
   readonly maxMessageBytes: number
   readonly maxConnections: number
-  /** Called for a connection that was refused, with the reason. */
+  /** Is called for a connection that was refused, with the reason. */
   onRefused(reason: string): void
 }
 
 /** Enough for a proxy that sends everything over one connection. */
 const maxStreams = 10_000
 const maxOpenCalls = 20_000
-/** What is known of a connection. */
+/** The state of a connection. */
 interface SessionState {
   readonly socket: Socket
   readonly peer: string | undefined
-  /** When it last had a new call, by the clock of the server. */
+  /** The time of its last new call, by the clock of the server. */
   usedAtMs: number
 }
 

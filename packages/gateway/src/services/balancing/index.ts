@@ -8,7 +8,7 @@ export interface Choice {
   readonly underWay: number
   /** A number that depends on nothing but its address. */
   readonly hash: number
-  /** How far it is ahead in the round; only the round robin changes it. */
+  /** The lead of the address in the round; only the round robin changes it. */
   credit: number
 }
 
@@ -16,7 +16,7 @@ export interface Choice {
 export type Balancer = <One extends Choice>(choices: readonly One[]) => One
 
 /**
- * Smooth weighted round robin, as in nginx. Each address earns credit by its share, and the one with the most is chosen and pays
+ * Chooses by smooth weighted round robin, as in nginx. Each address earns credit by its share, and the one with the most is chosen and pays
  * for all:
  *
  *     shares 5, 1, 1:   a a b a c a a
@@ -36,14 +36,14 @@ export function roundRobin<One extends Choice>(choices: readonly One[]): One {
   return best
 }
 
-/** The address with the fewest calls under way for its share; of several alike, the next one of the round. */
+/** Returns the address with the fewest calls under way for its share; of several alike, the next one of the round. */
 export function leastConnections<One extends Choice>(choices: readonly One[]): One {
   let least = Number.POSITIVE_INFINITY
   for (const { underWay, share } of choices) least = Math.min(least, underWay / share)
   return roundRobin(choices.filter(({ underWay, share }) => underWay / share === least))
 }
 
-/** How addresses are chosen, by the word for it in the rule file. */
+/** The ways to choose addresses, by the word for each in the rule file. */
 export const balancers: Readonly<Record<Balance, Balancer>> = {
   'round-robin': roundRobin,
   'least-connections': leastConnections,

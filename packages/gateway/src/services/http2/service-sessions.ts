@@ -8,9 +8,9 @@ import { ServiceStream, type StreamCall } from './service-stream.ts'
 
 export interface ServiceSessionsOptions {
   readonly url: URL
-  /** Whether the service is known to speak HTTP/2; otherwise TLS finds out (ALPN). */
+  /** True if the service is known to speak HTTP/2; otherwise TLS finds out (ALPN). */
   readonly isKnown: boolean
-  /** How a connection is opened, in undici's words. */
+  /** Returns the options by which a connection is opened, in undici's words. */
   readonly connect: () => buildConnector.BuildOptions
   readonly maxAgeMs?: number | undefined
 }
@@ -32,7 +32,7 @@ interface Session {
 }
 
 const idleMs = 60_000
-/** How long a service that has chosen HTTP/1.1 is not asked again. */
+/** The time for which a service that has chosen HTTP/1.1 is not asked again. */
 const rememberedMs = 600_000
 /** Until the service says its own. */
 const usualMaxStreams = 100

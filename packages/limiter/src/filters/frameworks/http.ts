@@ -57,7 +57,7 @@ export const tunnelFramework: Framework<IncomingMessage, Duplex> = {
   },
 }
 
-/** A caller that asks for a tunnel takes any success status for one. */
+/** Makes a refusal a failure, since a caller that asks for a tunnel takes any success status for one. */
 function asFailure(refusal: Refusal): Refusal {
   return refusal.status < 400 ? { ...refusal, status: 503 } : refusal
 }

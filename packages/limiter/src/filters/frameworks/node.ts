@@ -30,7 +30,7 @@ type Node = Pick<
   reportError(request: unknown, error: unknown, what: string): void
 }
 
-/** What all frameworks on Node's own server have in common: the request and the response behind theirs. */
+/** The part that all frameworks on Node's own server have in common: the request and the response behind theirs. */
 export const node: Node = {
   method: request => request.method ?? 'GET',
   headers: request => request.headers,
@@ -47,7 +47,7 @@ export const node: Node = {
   reportError: (_request, error, what) => warnWhile('DIANA_FAILED', `${what}: ${String(error)}`, what),
 }
 
-/** The body as the application has parsed it, or else its first bytes, which are put back. */
+/** Returns the body as the application has parsed it, or else its first bytes, which are put back. */
 export function bodyOf(request: NodeRequest, parsed: unknown, response: NodeResponse): CallBody | Promise<CallBody> {
   const known = bodyOfValue(parsed, announcedBytes(request.headers))
   return known ?? peekBody(request as unknown as BodyStream, response)
@@ -77,7 +77,10 @@ function watchNode(request: NodeRequest, response: NodeResponse, watcher: Watche
   response.once('close', end)
 }
 
-/** Node reads no further on a connection that asks for another protocol, so nothing else notices that its caller disconnects. */
+/**
+ * Watches a connection that asks for another protocol, on which Node reads no further, so that nothing else notices that its caller
+ * disconnects.
+ */
 function watchUpgrading(request: NodeRequest, _response: NodeResponse, left: () => void): (() => void) | undefined {
   if (!('upgrade' in request) || request.upgrade !== true) return undefined
   const { socket } = request
@@ -91,7 +94,7 @@ function watchUpgrading(request: NodeRequest, _response: NodeResponse, left: () 
 /** The waiting calls of a pipelined connection: one listener for all, however many a caller sends. */
 const pipelines = new WeakMap<Socket, Set<() => void>>()
 
-/** A response behind others of its connection has no socket yet, and gets no event when that closes. */
+/** True if a response is behind others of its connection: it has no socket yet, and gets no event when that closes. */
 function isBehindOthers(response: NodeResponse): boolean {
   return !('stream' in response) && response.socket === null
 }

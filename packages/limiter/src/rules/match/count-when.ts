@@ -1,4 +1,4 @@
-/** How a call ended; nothing is known of an aborted call. */
+/** The outcome of a call; nothing is known of an aborted call. */
 export interface CallOutcome {
   readonly status?: number | undefined
   readonly failed?: boolean | undefined
@@ -8,7 +8,7 @@ export interface CallOutcome {
 /** A range of statuses, both ends included. */
 export type StatusRange = readonly [from: number, to: number]
 
-/** What is wrong with a value that `parseStatuses` cannot read. */
+/** The message for a value that `parseStatuses` cannot read. */
 export const statusFault =
   'must be failed, success, a status such as 401, a family such as 5xx, or a range such as 400-404'
 

@@ -2,7 +2,7 @@ import type { Call } from '../../call.ts'
 import { hasReadings, isTooAmbiguous, lettersOf, lettersOfBytes, readingsOf } from '../../http/path-readings.ts'
 import { otherHostOf, overridesOf, type Reading, readHost } from './search.ts'
 
-/** Whether servers may take a call for different ones; false for most, and quick. */
+/** True if servers may take a call for different ones; false for most, and quick. */
 export function isAmbiguous(call: Call): boolean {
   const { path, otherPath, earlierPaths } = call
   return (
@@ -14,7 +14,7 @@ export function isAmbiguous(call: Call): boolean {
   )
 }
 
-/** Every call that servers may take a call for; undefined if there are too many. */
+/** Returns every call that servers may take a call for; undefined if there are too many. */
 export function readingsOfCall(call: Call): Reading[] | undefined {
   const { path, otherPath, earlierPaths = [] } = call
   const paths = new Set<string>()

@@ -4,7 +4,7 @@ import { curvePlot, escapeHtml, peaksPlot, timelinePlot } from './plots.ts'
 
 const number = new Intl.NumberFormat('en')
 
-/** A report as one page: no scripts, nothing from the network. */
+/** Returns a report as one page: no scripts, nothing from the network. */
 export function htmlPage(report: Report): string {
   const { log } = report
   const files = log.files.map(({ name, format, lines, bad }) => {
@@ -64,7 +64,7 @@ ${rulePlots(rule)}
 ${callersList(rule)}</section>`
 }
 
-/** The plots of one rule, each with its heading. */
+/** Returns the plots of one rule, each with its heading. */
 export function rulePlots(rule: RuleReport): string {
   const parts = [
     `<h3>Refused over time</h3>${legend}${timelinePlot(rule.timeline, `Calls and refusals of rule ${rule.id} over time`)}`,
@@ -85,7 +85,7 @@ function callersList({ top }: RuleReport): string {
   return `<h3>Callers refused most</h3>${top.map(callerDetails).join('')}`
 }
 
-/** One caller, with their calls over time when it is opened. */
+/** Returns one caller, with their calls over time when it is opened. */
 function callerDetails({ caller, calls, refused, peak, timeline }: CallerReport): string {
   const line = `${escapeHtml(caller)}: ${number.format(calls)} calls, ${rangeOf(refused)} refused, peak ${number.format(peak)}`
   const plot = timeline
