@@ -18,7 +18,8 @@ const METHOD =
   /^(?:(?:export|default|async|static|override|declare|abstract) )*(?:function\*? )?(?!if\b|for\b|while\b|switch\b|return\b|readonly\b|get\b|constructor\b)[#\w]+\??(?:<[^(]*>)?\(/
 const BOOLEAN =
   /^(?:(?:export|async|static|readonly|override|get|const|let) |function )*[#\w]+\??(?:\((?:[^()]|\([^()]*\))*\))?: (?:Promise<boolean>|boolean)\b/
-const CONSTANT = /^(?:(?:export|static|readonly) )*(?:const )?[A-Z][A-Z\d_]+\b|^(?:export )?const \w+(?:: number)? = -?[\d_.]+/
+const CONSTANT =
+  /^(?:(?:export|static|readonly) )*(?:const )?[A-Z][A-Z\d_]+\b|^(?:export )?const \w+(?:: number)? = -?[\d_.]+/
 
 /** Reads the doc comments, with the declaration behind each, and the line comments that begin a line. */
 function commentsOf(source: string): Comment[] {
