@@ -180,7 +180,7 @@ export class Decider {
   #takeLocal(plan: CallPlan, call: Call, now: number, options: PlanOptions | undefined): PendingVerdict {
     if (plan.isDenied) return this.#deny(call, now)
     const allowed = this.#options.store.take(plan.local, plan.locals, now)
-    const verdict = this.#verdicts.build(plan, call, options, now, allowed, true)
+    const verdict = this.#verdicts.build(plan, call, options, allowed ? 'taken' : 'refused', now)
     if (plan.hasBlocks && !allowed) this.#block(plan, verdict)
     return verdict
   }
@@ -188,14 +188,14 @@ export class Decider {
   #lookLocal(plan: CallPlan, call: Call, now: number): PendingVerdict {
     if (plan.isDenied) return this.#denial(call, now)
     const allowed = this.#options.store.look(plan.local, plan.locals, now)
-    return this.#verdicts.build(plan, call, undefined, now, allowed, false)
+    return this.#verdicts.build(plan, call, undefined, allowed ? 'fits' : 'full', now)
   }
 
   async #lookShared(plan: CallPlan, call: Call, now: number): Promise<PendingVerdict> {
     this.#keepPlan()
     const isAllowedHere = this.#options.store.look(plan.local, plan.locals, now)
     const allowed = (await this.#options.shared!.look(plan.shared, now)) && isAllowedHere
-    const verdict = this.#verdicts.build(plan, call, undefined, now, allowed, false)
+    const verdict = this.#verdicts.build(plan, call, undefined, allowed ? 'fits' : 'full', now)
     this.#freePlan(plan)
     return verdict
   }
@@ -234,7 +234,7 @@ export class Decider {
     allowed: boolean,
     answeredAt: number,
   ): PendingVerdict {
-    const verdict = this.#verdicts.build(plan, call, options, now, allowed, true, answeredAt)
+    const verdict = this.#verdicts.build(plan, call, options, allowed ? 'taken' : 'refused', now, answeredAt)
     if (plan.hasBlocks && !allowed) this.#block(plan, verdict)
     return verdict
   }

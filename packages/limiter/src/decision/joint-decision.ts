@@ -160,7 +160,8 @@ function verdictsOf(
     const counts = asked.cost > 0 && (allowed || (!passes && isFirst))
     if (counts) isCounted = true
     const options = isFirst ? { cost: asked.cost } : REPEATED
-    const verdict = parts.verdicts.build(plan, asked.call, options, now, passes, counts, parts.now())
+    const [pass, refusal] = counts ? (['taken', 'refused'] as const) : (['fits', 'full'] as const)
+    const verdict = parts.verdicts.build(plan, asked.call, options, passes ? pass : refusal, now, parts.now())
     if (counts && plan.hasBlocks && !passes) parts.block(plan, verdict)
     return verdict
   })

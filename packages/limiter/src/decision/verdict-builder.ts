@@ -24,6 +24,9 @@ export interface VerdictBuilderOptions {
   readonly reservations: ChargeReservations
 }
 
+/** The answer of the stores to the charges of a call: `taken` and `refused` are counted, `fits` and `full` are only looked up. */
+export type StoreAnswer = 'taken' | 'refused' | 'fits' | 'full'
+
 type PlannedCharge = CallPlan['charges'][number]
 
 const NO_RECEIPTS: readonly Receipt[] = []
@@ -53,20 +56,20 @@ export class VerdictBuilder {
   }
 
   /**
-   * Makes the verdict. `counted` is true if the charges of an allowed call were counted; `answeredAt` is when a shared store
-   * answered: it counts waits from when it decided, which was earlier. The arguments are positional because an object of them is
-   * allocated for every call.
+   * Makes the verdict. `answeredAt` is when a shared store answered: it counts waits from when it decided, which was earlier. The
+   * arguments are positional because an object of them would be allocated for every call.
    */
   build(
     plan: CallPlan,
     call: Call,
     options: PlanOptions | undefined,
+    answer: StoreAnswer,
     now: number,
-    allowed: boolean,
-    counted: boolean,
     answeredAt: number = now,
   ): PendingVerdict {
     const { size, charges, found, resetsBefore } = plan
+    const allowed = answer === 'taken' || answer === 'fits'
+    const counted = answer === 'taken' || answer === 'refused'
     const passes = counted && allowed
     let hasRoom = allowed && !this.#hasEndings && !plan.hasBlocks
     let levels: LevelAnswer | undefined

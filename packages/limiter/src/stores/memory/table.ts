@@ -130,7 +130,7 @@ export class Table {
     const [state, base] = [this.state(slot), this.base(slot)]
     for (const { meters, offsets } of this.past) {
       meters.forEach(
-        (meter, level) => void recordCall(this.meters, meter, state, base + offsets[level]!, now, cost, delay),
+        (meter, level) => void recordCall(this.meters, meter, state, base + offsets[level]!, { now, cost, delay }),
       )
     }
   }
@@ -164,7 +164,7 @@ export class Table {
       meters.forEach((meter, level) => {
         const at = base + offsets[level]!
         if (overrun === 'debt' && meter.overdraw) meter.overdraw(state, at, now, amount)
-        else recordCall(this.meters, meter, state, at, now, amount, 0)
+        else recordCall(this.meters, meter, state, at, { now, cost: amount, delay: 0 })
       })
     }
     this.meters.forEach((meter, level) => {
