@@ -134,7 +134,7 @@ describe('a caller who was refused', () => {
     ['crawlers.yaml', 'GET /a', 200, 200, {}, MINUTE],
     ['crawlers.yaml', 'GET /guess', 404, 200, {}, 5 * MINUTE],
     ['tenants.yaml', 'GET /', 200, 200, tenant, MINUTE],
-  ])('by %s for %s with %i passes with %i at the moment of Retry-After, and not before', async (...row) => {
+  ])('a call by %s for %s with %i passes with %i at the moment of Retry-After, and not before', async (...row) => {
     const [file, target, status, right, caller, mostMs] = row
     const { send, time } = await open(file)
     let verdict = await send(target, status, caller)

@@ -52,7 +52,7 @@ export interface GatewayOptions {
   readonly onWarning?: ((warning: string) => void) | undefined
   /** Finds all addresses of a service's name; the system's resolver unless given. */
   readonly lookup?: Lookup | undefined
-  /** Says whether more calls should be sent here, as `healthPath` tells; until it closes, unless given. */
+  /** Says whether more calls should be sent here, as `healthPath` reports; until it closes, unless given. */
   readonly isReady?: (() => boolean) | undefined
 }
 
@@ -66,7 +66,7 @@ const maxProxies = 64
 
 /**
  * Puts Diana in front of services: a Fastify application whose first hook judges calls and whose only route is the proxy. Calls
- * go through Fastify only if somebody has added hooks or routes to it; judged and forwarded they are in the same way.
+ * go through Fastify only if a plugin has added hooks or routes to it; judged and forwarded they are in the same way.
  */
 export async function createGateway(options: GatewayOptions): Promise<FastifyInstance> {
   return (await openGateway(options)).app
@@ -178,7 +178,7 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
       isProxy,
     },
     bulk: new BulkQueue(),
-    // whoever stands in the chain may want to see answers as well
+    // filters of the chain may want to see answers as well
     outletFor: reply => (filters.length > 0 ? new ReplySink(reply as FastifyReply) : new DirectSink(reply)),
     isClosing: () => closing.hasBegun,
   })

@@ -24,7 +24,7 @@ type StatusOf = (
 
 type Listener = (news: News) => void
 
-/** Looks at the figures once a second, remembers them, and tells whoever watches. */
+/** Looks at the figures once a second, remembers them, and sends them to everyone who watches. */
 export class Live {
   readonly history: StatsHistory = new StatsHistory()
   readonly overloadHistory: OverloadHistory = new OverloadHistory()
@@ -56,7 +56,7 @@ export class Live {
     void this.#look()
   }
 
-  /** Tells a listener the status now and everything from now on; returns what ends it. */
+  /** Sends a listener the status now and everything from now on; returns what ends it. */
   follow(listener: Listener): () => void {
     listener({ event: 'status', data: this.status() })
     this.#listeners.add(listener)
@@ -102,7 +102,7 @@ export class Live {
       const loads = await this.#processes.takeLoads()
       attempt('live figures', () => this.#record(second, figures, reports, loads))
     } catch {
-      // a process that ends while it is asked is told of by whoever runs it; the next second asks again
+      // a process that ends while it is asked is reported by the process that runs it; the next second asks again
     }
     if (this.#closed) return
     // a little after the second has ended, so that it is whole

@@ -1,7 +1,7 @@
 import { Refusal } from '../http/refusal.ts'
 import { shellWords } from './shell-words.ts'
 
-/** A request as somebody wrote it down. */
+/** A request as a person wrote it down. */
 export interface WrittenRequest {
   readonly method: string
   /** Path and query, as sent. */

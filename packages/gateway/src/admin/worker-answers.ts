@@ -50,7 +50,7 @@ export function createWorkerAnswers(limiter: Limiter): (question: AdminQuestion)
   adminOf(limiter).record()
   const traffic = adminOf(limiter).watchTraffic()
   return ({ want, trials, search = { count: 20 }, call }) => {
-    // said with every question, so that a worker that was started anew learns of them too
+    // said with every question, so that a worker that was started again learns of them too
     runTrials(limiter, trials)
     if (want === 'callers') return traffic.callers(search)
     if (want === 'refusals') return traffic.refusals(search)

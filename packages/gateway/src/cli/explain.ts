@@ -62,7 +62,7 @@ async function ask(limiter: Limiter, call: Call, rule: readonly string[] | undef
   }
   const named = { rule }
   const [rules, verdict] = [await limiter.explain(call, named), await limiter.peek(call, named)]
-  // whoever is denied is judged by no rule
+  // a caller that is denied is judged by no rule
   const misses = verdict.reason === 'denied' ? [] : adminOf(limiter).explainMisses(call, named)
   return { call, rules, verdict, misses }
 }

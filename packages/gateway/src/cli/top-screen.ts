@@ -6,7 +6,7 @@ interface Counts {
   readonly waiting: number
 }
 
-/** One second, as the admin API tells it. */
+/** One second, as the admin API reports it. */
 export interface LiveStats {
   readonly at: number
   readonly total: Counts

@@ -16,7 +16,7 @@ import { AnswerNotTaken, BodyTooLarge, ConnectOverdue } from './failure.ts'
 import { textsOf } from './headers/end-to-end-headers.ts'
 import { trailersOf } from './headers/trailers.ts'
 
-/** The call that is sent, and what it is told of an attempt. */
+/** The call that is sent, and what is reported to it of an attempt. */
 export interface AttemptedCall {
   readonly request: CallRequest
   readonly route: Route
@@ -135,7 +135,7 @@ export class Attempt implements WholeAnswerHandler, SlotUser {
     this.#succeed(now)
     this.#call.relay.end(trailers)
     const client = this.#letGo()
-    // not at once: undici allows no new call while it tells of the end of this one
+    // not at once: undici allows no new call while it reports the end of this one
     process.nextTick(() => this.#release(client, performance.now()))
   }
 
@@ -168,7 +168,7 @@ export class Attempt implements WholeAnswerHandler, SlotUser {
     })
   }
 
-  /** Breaks off what is under way; without an error, nobody waits for it any more. */
+  /** Breaks off what is under way; without an error, no caller waits for it any more. */
   abort(error?: Error): void {
     if (this.#abort) this.#abort(error)
     else if (this.#client !== undefined && error !== undefined) this.onError(error)

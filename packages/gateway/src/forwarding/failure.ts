@@ -85,7 +85,7 @@ export const busy: Failure = {
   mayRetry: false,
 }
 
-/** Words a failure for an operator: what the caller is told, and what to do if that is known. */
+/** Words a failure for an operator: the text for the caller, and what to do if that is known. */
 export function adviceOn({ detail }: Failure, error: Error): string {
   const { code, message } = error as NodeJS.ErrnoException
   if (code === 'ENOENT' && message.includes('connect')) {
@@ -108,7 +108,7 @@ export class DeadlinePassed extends Error {
   readonly code = 'DIANA_DEADLINE'
 }
 
-/** A connection was not made, and nobody said so. */
+/** A connection was not made, and no error said so. */
 export class ConnectOverdue extends Error {
   readonly code = 'UND_ERR_CONNECT_TIMEOUT'
 }

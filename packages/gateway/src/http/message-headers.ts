@@ -8,12 +8,12 @@ export function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean 
 
 const waiting = new WeakSet<IncomingMessage>()
 
-/** Remembers a caller who asks before he sends the body. */
+/** Remembers a caller who asks before sending the body. */
 export function waitToContinue(request: IncomingMessage): void {
   waiting.add(request)
 }
 
-/** Tells a caller who waits for it to send the body. */
+/** Asks a caller who waits for it to send the body. */
 export function askForBody(request: IncomingMessage, response: ServerResponse): void {
   if (waiting.delete(request)) response.writeContinue()
 }

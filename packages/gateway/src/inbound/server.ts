@@ -149,7 +149,7 @@ export class GatewayServer {
     answerUnreadable(error, socket, { telemetry: this.#telemetry, inTurn, textOf })
   }
 
-  /** Tells callers that can be told to take further calls elsewhere. */
+  /** Asks callers that can be asked to take further calls elsewhere. */
   announceClosing(): void {
     this.#sessions?.announceClosing()
   }
@@ -171,7 +171,7 @@ export class GatewayServer {
   }
 
   #serveExpectations(serve: RequestListener, refuse: RequestListener): void {
-    // a caller who asks before sending a body is told to go on only when the call is passed on
+    // a caller who asks before sending a body is asked to go on only when the call is passed on
     this.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
       waitToContinue(request)
       serve(request, response)
@@ -188,7 +188,7 @@ export class GatewayServer {
     head: Buffer,
     [status, detail]: readonly [status: number, detail: string],
   ): void {
-    // only a socket that is read tells that its caller has left
+    // only a socket that is read reports that its caller has left
     const early = new EarlyBytes(socket, head, maxEarlyBytes)
     this.#turns.takeOver(socket, () => {
       early.take()
@@ -250,7 +250,7 @@ const idleMs = 250
 export interface ClosingParts {
   readonly app: FastifyInstance
   readonly shutdown: () => GatewaySettings['shutdown']
-  /** Tells callers to take further calls elsewhere, on connections that have words for it. */
+  /** Asks callers to take further calls elsewhere, on connections that have words for it. */
   readonly announceClosing: () => void
   /** Ends connections without a call, and lets the others end with theirs. */
   readonly closeIdleConnections: () => void

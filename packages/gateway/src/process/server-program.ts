@@ -77,7 +77,7 @@ export const gatewayProgram: ServerProgram = {
 const usualHost = '127.0.0.1'
 const usualPort = 8080
 
-/** Starts a gateway in this process; `onLimiter` is told of its limiter before calls come. */
+/** Starts a gateway in this process; `onLimiter` is given its limiter before calls come. */
 async function startGatewayProcess(
   options: ServerProcessOptions,
   onLimiter: (limiter: Limiter) => void = () => {},

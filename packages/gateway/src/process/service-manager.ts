@@ -13,7 +13,7 @@ const program = 'systemd-notify'
 const notifyMs = 5000
 
 /**
- * Tells systemd how this process is doing (sd_notify), if NOTIFY_SOCKET says that it wants to know. Node cannot write to such a
+ * Reports to systemd how this process is doing (sd_notify), if NOTIFY_SOCKET says that it wants to know. Node cannot write to such a
  * socket, so the program systemd-notify does. Messages arrive in the order in which they were given.
  */
 export class ServiceManager {

@@ -18,7 +18,7 @@ export interface GrpcServicesParts {
   readonly onRefused: (reason: string) => void
 }
 
-/** As other servers of gRPC read by default: a message has the headers of a request, and its body if the proxy is told to send it. */
+/** As other servers of gRPC read by default: a message has the headers of a request, and its body if the proxy is set to send it. */
 const maxMessageBytes = 4 * 1024 * 1024
 
 /** Returns the server with all services that speak gRPC. */

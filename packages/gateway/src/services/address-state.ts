@@ -159,7 +159,7 @@ export class Health {
   #checksAgainst = 0
   #why: string | undefined
   #healthySince: number
-  /** Told when calls begin to stay away, and when they come again. */
+  /** Is called when calls begin to stay away, and when they come again. */
   onChange: (state: HealthState) => void = () => {}
 
   /** An address that was added while calls came is new at `since`. */

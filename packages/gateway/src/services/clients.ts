@@ -99,7 +99,7 @@ export class Clients {
       ...(maxHeadBytes === undefined ? {} : { maxHeaderSize: maxHeadBytes }),
     })
     if (this.#sessions) sendByHttp2(connection, this.#sessions)
-    // a connection that was closed while nobody used it is of no use any more
+    // a connection that was closed while no call used it is of no use any more
     connection.on('disconnect', () => this.#forget(connection))
     this.#all.add(connection)
     return connection
@@ -128,7 +128,7 @@ export class Clients {
     return now >= idleUntil || (maxAgeMs !== undefined && now - openedAt >= maxAgeMs)
   }
 
-  /** Closes connections that nobody has used for long. */
+  /** Closes connections that no call has used for long. */
   #sweep(): void {
     const now = performance.now()
     const kept = this.#idle.filter(connection => now < connection.idleUntil)

@@ -19,7 +19,7 @@ export function endpointsOf(answer: readonly LookupAddress[]): Endpoint[] {
   return (v4.length > 0 ? v4 : v6).slice(0, mostEndpoints).map(one => [one])
 }
 
-/** Returns a text that tells an endpoint from all others. */
+/** Returns a text that distinguishes an endpoint from all others. */
 export function endpointName(endpoint: Endpoint): string {
   return endpoint.map(({ address }) => address).join(' ')
 }

@@ -58,7 +58,7 @@ export class Pool {
     return this.#members.map(({ upstream }) => upstream)
   }
 
-  /** Finds the addresses and follows names; those that nobody knew are new at `since`. */
+  /** Finds the addresses and follows names; those that were not known are new at `since`. */
   start(since?: number): void {
     const { names } = this.#upstreams
     this.#build(since)

@@ -77,7 +77,7 @@ export class Slots {
     const [next] = this.#queue.keys()
     if (next === undefined || this.#holders.size >= this.#settings.max) return
     this.#leaveQueue(next)
-    // whoever has given the slot back is not to blame
+    // the call that has given the slot back is not to blame
     if (!attempt('slots of services', () => this.#grant(next))) this.release(next)
   }
 

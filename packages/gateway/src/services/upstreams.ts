@@ -37,7 +37,7 @@ export class Upstreams {
   readonly #tls = new Map<string, ServiceTls>()
   readonly #tlsFiles: TlsOptionsOfFiles
   #pools: readonly UpstreamUser[] = []
-  /** Told when an address is left alone, and when it gets calls again. */
+  /** Is called when an address is left alone, and when it gets calls again. */
   onHealth: (address: string, state: HealthState) => void = () => {}
 
   constructor({ lookup, tlsFiles = { folder: '.', onTrouble: () => {} } }: UpstreamsParts = {}) {

@@ -7,7 +7,7 @@ export interface CorsSettings {
   readonly origins: readonly string[]
   /** True if cookies and certificates of the caller are sent along. */
   readonly credentials: boolean
-  /** The time for which a browser may keep what it was told before a call. */
+  /** The time for which a browser may keep the answer to its question before a call. */
   readonly maxAgeMs: number
 }
 

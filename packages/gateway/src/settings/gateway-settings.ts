@@ -70,7 +70,7 @@ export interface GatewaySettings {
   readonly admin?: AdminSettings | undefined
   readonly limits: CallerLimits
   readonly shutdown: { readonly delayMs: number; readonly timeoutMs: number }
-  /** A path of the traffic port at which the gateway tells whether it takes calls; none unless given. */
+  /** A path of the traffic port at which the gateway reports whether it takes calls; none unless given. */
   readonly healthPath?: string | undefined
   readonly cors?: CorsSettings | undefined
   /** Headers of every answer, unless the service says its own. */

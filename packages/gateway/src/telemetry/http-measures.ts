@@ -195,7 +195,7 @@ function histogram(name: string, { counts, sumSeconds }: HistogramStats): HttpSa
 /** Adds the measurements of HTTP traffic to a registry; they are read when the registry is. */
 export function registerHttpMetrics(read: () => HttpStats | Promise<HttpStats>, registry: Registry): void {
   let current: Promise<HttpStats> | undefined
-  // a registry asks all its metrics in one turn of the event loop, and all of them tell of the same moment
+  // a registry asks all its metrics in one turn of the event loop, and all of them report the same moment
   const readOnce = (): Promise<HttpStats> => {
     current ??= Promise.resolve(read())
     setImmediate(() => {

@@ -7,7 +7,7 @@ import type { Filter } from './filter.ts'
 import { pathBehindHost, queryOf, spelledPath } from './frameworks/spelled-path.ts'
 import { report } from './report.ts'
 
-/** The document that was checked last; rules change seldom. */
+/** The document that was checked last; rules change rarely. */
 let knownDocument: Filter<never, never>['trust']['document'] | undefined
 
 /** A request of any framework as a call. Fields that no rule needs are never computed. */

@@ -71,7 +71,7 @@ export const callerOperations: readonly Operation[] = [
   }),
 ]
 
-/** Returns the caller that was told under an id. */
+/** Returns the caller that was reported under an id. */
 export async function findCaller(processes: Processes, id: string): Promise<CallerUsage | undefined> {
   return (await processes.callers({ count: Number.MAX_SAFE_INTEGER })).find(caller => idOf(caller) === id)
 }

@@ -36,7 +36,7 @@ export interface AdminOptions extends GuardOptions {
   readonly limiter: Limiter
   /** The processes that judge the calls; the limiter itself unless given. */
   readonly processes?: Processes | undefined
-  /** HTTP traffic of the gateway; without it, `/metrics` tells of rules only. */
+  /** HTTP traffic of the gateway; without it, `/metrics` reports rules only. */
   readonly httpStats?: (() => HttpStats | Promise<HttpStats>) | undefined
   /** Blocks, versions and changes that survive a restart; in memory only unless given. The admin API closes it. */
   readonly state?: AdminState | undefined

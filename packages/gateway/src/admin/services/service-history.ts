@@ -144,7 +144,7 @@ function differenceOf(
 ): Difference | undefined {
   // one that is older was among those that are too many to be reported
   if (before === undefined) return now.ageMs <= (elapsedSeconds + 1) * 1000 ? now : undefined
-  // the address was counted afresh, with other settings
+  // the address was counted from zero, with other settings
   if (now.calls < before.calls || now.ageMs < before.ageMs) return undefined
   return {
     calls: now.calls - before.calls,

@@ -10,7 +10,7 @@ interface Caller {
   readonly tideSeconds: number
 }
 
-// none of them is ann or bob, whom the demo asks its reader to be
+// none of them is ann or bob, the names that the demo gives its reader
 const callers: readonly Caller[] = [
   { account: 'iris', method: 'GET', path: '/orders', perSecond: 4, tideSeconds: 60 },
   { account: 'juno', method: 'GET', path: '/orders/1', perSecond: 2, tideSeconds: 45 },

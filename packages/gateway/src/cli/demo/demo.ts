@@ -15,7 +15,7 @@ export async function copyDemoRules(): Promise<{ path: string; remove(): Promise
   return { path, remove: () => rm(folder, { recursive: true, force: true }) }
 }
 
-/** Returns a small service to try Diana on: each answer says what was called and by whom. */
+/** Returns a small service to try Diana on: each answer says what was called and by which caller. */
 export function createDemoService(): FastifyInstance {
   const app = fastify()
   const orders = [

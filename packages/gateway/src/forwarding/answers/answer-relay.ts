@@ -10,7 +10,7 @@ import type { OutletSource, ResponseSink } from './response-sink.ts'
 export interface RelayedCall {
   /** True if the connection to the service still carries this call. */
   readonly isUnderWay: boolean
-  /** Breaks the call off, since nobody waits for its answer. */
+  /** Breaks the call off, since no caller waits for its answer. */
   abort(): void
 }
 

@@ -26,7 +26,7 @@ export class ReplySink implements ResponseSink {
         done(error)
       },
     })
-    // a caller who has left is told nothing
+    // a caller who has left gets no answer
     body.on('error', () => {})
     this.#body = body
     for (const [name, values] of grouped(headers)) this.#reply.header(name, values.length === 1 ? values[0]! : values)

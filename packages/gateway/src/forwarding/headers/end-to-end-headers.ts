@@ -42,7 +42,7 @@ export function headersToService(request: CallRequest, route: Route, trust: Trus
   return flat
 }
 
-/** Headers that Diana writes herself, and those that Node has answered already. */
+/** Headers that Diana writes itself, and those that Node has answered already. */
 function isTold(name: string, isProxied: boolean): boolean {
   switch (name) {
     case 'host':
@@ -147,7 +147,7 @@ function endingHere(received: readonly string[]): Set<string> | undefined {
   return ending
 }
 
-/** Lists to which everybody on the way adds his own items. */
+/** Lists to which every proxy on the way adds items. */
 function isJoined(name: string): boolean {
   return name === 'ratelimit' || name === 'ratelimit-policy' || name === 'vary'
 }
@@ -190,7 +190,7 @@ function referenceForCaller(reference: string, exchange: Exchange): string {
   }
   const own = /^https?:\/\//i.test(reference) && URL.canParse(reference) ? new URL(reference) : undefined
   if (own === undefined || !isOwnAddress(own, exchange)) return reference
-  // as the service wrote it, since a URL would spell it anew
+  // as the service wrote it, since a URL would spell it in another way
   const rest = /^[^/]+\/\/[^/?#\\]*(.*)$/.exec(reference)![1]!
   return pathForCaller(rest.startsWith('/') ? rest : `/${rest}`, exchange) ?? reference
 }

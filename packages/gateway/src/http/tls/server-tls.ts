@@ -15,9 +15,9 @@ import { chainWarnings, readAuthorities, readPair, readRevocations } from './pem
 export interface TlsOptionsOfFiles {
   /** The folder that paths in the rule file are seen from. */
   readonly folder: string
-  /** Told of files that cannot be used, so that the old ones stay in use. */
+  /** Is called for files that cannot be used, so that the old ones stay in use. */
   readonly onTrouble: (trouble: string) => void
-  /** Told of files that are used although something is wrong with them. */
+  /** Is called for files that are used although something is wrong with them. */
   readonly onWarning?: ((warning: string) => void) | undefined
 }
 
@@ -60,7 +60,7 @@ export class ServerTls {
   }
 
   /**
-   * Follows the files for a server that was made with these options, and refuses callers whom nothing vouches for. Comes last:
+   * Follows the files for a server that was made with these options, and refuses callers without a valid certificate. Comes last:
    * it must see connections before the listeners that are there by then.
    */
   attach(server: Server): void {

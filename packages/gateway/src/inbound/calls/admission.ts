@@ -47,7 +47,7 @@ export class Admission {
   }
 }
 
-/** Replies keep names so; told them so, they need not make them again for every call. */
+/** Replies keep names in this form; given in it, they need not be made again for every call. */
 const inLowerCase: Readonly<Record<string, string>> = { RateLimit: 'ratelimit', 'RateLimit-Policy': 'ratelimit-policy' }
 
 /** The functions by which rules read a request to the gateway, and a refusal answers it. */

@@ -52,7 +52,7 @@ export class CallPace implements Transfer {
     return this.#side.isGone || (this.#response.closed && this.#request.complete)
   }
 
-  /** For how long somebody has been waiting for the caller. */
+  /** For how long a service has been waiting for the caller. */
   get stalledMs(): number {
     return this.#pace?.stalledMs ?? 0
   }
@@ -63,7 +63,7 @@ export class CallPace implements Transfer {
     this.work?.check(now)
   }
 
-  /** Ends the call and its connection; the caller is told why if it can still be told anything. */
+  /** Ends the call and its connection; the caller gets the reason if it can still get an answer. */
   cut(): void {
     recordOf(this.#request)?.failedByCaller()
     if (this.#response.headersSent || this.#response.writableEnded) this.#side.destroy()
@@ -83,7 +83,7 @@ export class CallPace implements Transfer {
     return writableNeedDrain || this.#side.isFull || (writableEnded && !writableFinished)
   }
 
-  /** Returns what the caller still has to send. A body counts only while somebody reads it, and has read all that has come. */
+  /** Returns what the caller still has to send. A body counts only while a service reads it, and has read all that has come. */
   #awaitedPart(): Progress['awaited'] {
     const request = this.#request
     if (request.complete) return undefined

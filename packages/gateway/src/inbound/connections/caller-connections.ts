@@ -9,7 +9,7 @@ export interface CallerConnectionsOptions {
   readonly limits: () => Pick<CallerLimits, 'connections' | 'connectionsPerCaller'>
   /** True if an address is that of a trusted proxy, behind which there are many callers. */
   readonly isProxy: (address: string) => boolean
-  /** True if a refused connection can be told why; one that begins with TLS cannot. */
+  /** True if a refused connection can get the reason; one that begins with TLS cannot. */
   readonly tellsWhy: boolean
   /** Called for each refused connection. */
   readonly onRefused: (reason: 'connections' | 'connections-per-caller') => void

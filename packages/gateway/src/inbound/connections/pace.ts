@@ -15,7 +15,7 @@ export interface PaceLimits {
 
 /**
  * Measures how fast a caller sends or reads while a service waits for it. A caller may fall behind the minimum rate by the grace
- * period in total; what it moves beyond the rate makes up for that again. Time in which nobody waits for it is not counted.
+ * period in total; what it moves beyond the rate makes up for that again. Time in which no service waits for it is not counted.
  */
 export class Pace {
   #behindMs = 0

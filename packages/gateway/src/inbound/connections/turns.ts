@@ -28,7 +28,7 @@ const maxPipelined = 500
  * Serves the calls of one connection one after another, in the order they came. A caller may send many at once
  * (pipelining); without turns each of them would hold a connection to a service, and an upgrade would take the socket away
  * from an answer that is still being written. Calls that wait for their turn cost nothing and are dropped with the socket. The
- * socket is read all the while, since only a socket that is read tells that its caller has left.
+ * socket is read all the while, since only a socket that is read reports that its caller has left.
  */
 export class Turns {
   /** Has a call served as soon as it is its turn; `response` is the answer that ends the turn. */
@@ -58,7 +58,7 @@ export class Turns {
     socket.once('close', () => {
       connection.waiting.length = 0
       const { current } = connection
-      // Node tells only the answer that has the socket
+      // Node notifies only the answer that has the socket
       if (current !== undefined && current.socket !== socket && !current.closed) current.emit('close')
     })
     return connection
@@ -169,13 +169,13 @@ function openWebSocket(request: IncomingMessage, socket: Socket, early: EarlyByt
   const response = new ServerResponse(request)
   response.shouldKeepAlive = false
   response.assignSocket(socket)
-  // Node reads no further here, so an answer is the last on its connection, and nobody but us ends it
+  // Node reads no further here, so an answer is the last on its connection, and only this code ends it
   response.on('finish', () => {
     response.detachSocket(socket)
     response.emit('close')
     socket.destroySoon()
   })
-  // the filters would read the socket of an upgrade to notice that its caller leaves, which the early bytes tell already
+  // the filters would read the socket of an upgrade to notice that its caller leaves, which the early bytes report already
   Object.assign(request, { upgrade: false })
   ;(request as Upgrading)[upgradeKey] = { socket, early }
   listener(request, response)

@@ -47,8 +47,8 @@ export const apiKey: Filter = {
 }
 
 /**
- * Finds keys by a keyed digest of their digests. The secret is of this process alone, so how long a search takes tells
- * nobody how close a guess was.
+ * Finds keys by a keyed digest of their digests. The secret is of this process alone, so the time of a search shows
+ * no caller how close a guess was.
  */
 function createKeyring(keys: readonly Permission[]): (given: string) => Permission | undefined {
   const secret = randomBytes(32)

@@ -54,7 +54,7 @@ export const hmacSignature: Filter = {
       const signed = readSigned(request)
       if (signed === undefined || Math.abs(now() - Number(signed.timestamp) * 1000) > window) return refuse(reply)
       const signer = signers.get(signed.keyId)
-      // before the body: names of secrets are no secrets, and nobody may have bodies held without one
+      // before the body: names of secrets are no secrets, and no caller may have bodies held without one
       if (signer === undefined) return refuse(reply)
       const bytes = await bodies.read(request, reply)
       if (bytes === 'gone') return reply.hijack()

@@ -38,7 +38,7 @@ async function loadFilter({ use, options }: FilterSettings, surroundings: Filter
 async function importModule(name: string, folder: string): Promise<Record<string, unknown>> {
   if (name.startsWith('.') || isAbsolute(name)) {
     const path = resolve(folder, name)
-    // importing a pipe would wait for ever
+    // importing a pipe would wait without end
     await assertRegularFile(path)
     return await import(pathToFileURL(path).href)
   }
@@ -57,7 +57,7 @@ function pluginIn({ default: exported }: Record<string, unknown>): AnyPlugin | u
 function withOptions(name: string, plugin: AnyPlugin, options: object): FilterPlugin {
   const asked: FilterPlugin = (app, _options, done) => {
     const answer = plugin(app, options, done)
-    // whoever returns a promise calls nobody back
+    // a plugin that returns a promise does not call back
     if (answer instanceof Promise) answer.then(() => done(), done)
   }
   return Object.assign(asked, {

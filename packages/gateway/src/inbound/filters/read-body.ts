@@ -44,7 +44,7 @@ export class BodyReader {
         pieces.push(piece)
       }
     } catch {
-      // the caller left, or sent what is no body, and nobody waits for an answer
+      // the caller left, or sent what is no body, and no caller waits for an answer
       return 'gone'
     }
     const body = Buffer.concat(pieces)

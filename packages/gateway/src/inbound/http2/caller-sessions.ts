@@ -31,8 +31,8 @@ const lingerMs = 2000
 const bytesPerHeader = 32
 
 /**
- * The callers' connections that speak HTTP/2. They come in at the same port as those of HTTP/1.1, which have told them
- * apart by ALPN, or by the first bytes that a caller with prior knowledge sends (RFC 9113, section 3.4).
+ * The callers' connections that speak HTTP/2. They come in at the same port as those of HTTP/1.1 and are recognized
+ * by ALPN, or by the first bytes that a caller with prior knowledge sends (RFC 9113, section 3.4).
  */
 export class CallerSessions {
   readonly #options: CallerSessionsOptions
@@ -83,7 +83,7 @@ export class CallerSessions {
     return true
   }
 
-  /** Tells callers to open no further calls here; those on their way are still served. */
+  /** Asks callers to open no further calls here; those on their way are still served. */
   announceClosing(): void {
     this.#isClosing = true
     for (const session of this.#sessions.keys()) announceEnd(session, socketOf(session)!)
@@ -140,7 +140,7 @@ export class CallerSessions {
   }
 }
 
-/** Closes a session; one whose caller reads nothing cannot even be told, and is cut. */
+/** Closes a session; one whose caller reads nothing cannot even be asked, and is cut. */
 function closeSoon(session: ServerHttp2Session): void {
   session.close()
   setTimeout(() => socketOf(session)?.destroy(), lingerMs).unref()

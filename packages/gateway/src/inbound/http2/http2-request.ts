@@ -96,7 +96,7 @@ export class Http2Request extends NodeRequest {
   }
 }
 
-/** True if a request came over HTTP/2. Its version does not tell: a caller of HTTP/1 may write any version into its first line. */
+/** True if a request came over HTTP/2. Its version does not say: a caller of HTTP/1 may write any version into its first line. */
 export function isHttp2(request: object): boolean {
   return request instanceof Http2Request
 }

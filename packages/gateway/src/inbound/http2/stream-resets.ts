@@ -15,7 +15,7 @@ const renewMs = 1000
 /** A GOAWAY without an error that lets all calls pass which are on their way: its last stream is the highest one that there can be. */
 const shutdownNotice = Buffer.from([0, 0, 8, 7, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0])
 
-/** Options of a server that turn off the bound of Node, which cannot tell proxies from callers; from Node 22.10 on. */
+/** Options of a server that turn off the bound of Node, which cannot distinguish proxies from callers; from Node 22.10 on. */
 export const withoutResetBound: { readonly streamResetBurst: number; readonly streamResetRate: number } = {
   streamResetBurst: 2 ** 31 - 1,
   streamResetRate: 2 ** 31 - 1,
@@ -103,7 +103,7 @@ export function renewAfterResets(
 }
 
 /**
- * Tells the other side to open no further streams on a connection, while those that it opens until it has read this are served. Node's
+ * Asks the other side to open no further streams on a connection, while those that it opens until it has read this are served. Node's
  * `goaway()` would ignore these, so the frame is written beside it, between two of its own; a connection over TLS takes no writes of two
  * writers, and its other side learns of the end by `close()` alone.
  */

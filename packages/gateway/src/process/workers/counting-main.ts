@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { type CountingOptions, serveCounting } from 'diana-limiter/counting'
 import { type CountingSettings, fail, onceSupervisorIsGone, readProcessSettings, tell } from './messages.ts'
 
-// the one that counts ends last, when its supervisor does, whoever is told to end first
+// the one that counts ends last, when its supervisor does, whichever process is asked to end first
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {})
 onceSupervisorIsGone(() => process.exit(0))
 

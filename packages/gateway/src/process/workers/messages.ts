@@ -41,7 +41,7 @@ export function readProcessSettings<Settings>(): Settings {
   return JSON.parse(process.env[settingsVariable] ?? '{}') as Settings
 }
 
-/** Tells the supervisor; nobody listens where it is gone. */
+/** Reports to the supervisor; no process listens if it is gone. */
 export function tell(told: Told): void {
   if (process.connected) process.send?.(told, undefined, undefined, () => {})
 }

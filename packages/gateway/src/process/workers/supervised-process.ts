@@ -45,7 +45,7 @@ export class SupervisedProcess {
     return this.#child.connected && this.#child.send(order, () => {})
   }
 
-  /** Tells it to end, and waits until it has; one that does not is killed. */
+  /** Asks it to end, and waits until it has; one that does not is killed. */
   async end(timeoutMs: number): Promise<void> {
     this.#ending = true
     clearTimeout(this.#restarting)

@@ -31,7 +31,7 @@ const endingMs = 2000
 const saidAgainMs = 5000
 
 /**
- * Several gateways on one port, and one process that counts for them all. Whoever dies is started again; while nobody
+ * Several gateways on one port, and one process that counts for them all. A process that dies is started again; while none
  * counts, each worker goes on by itself.
  */
 export class Supervisor implements ServerProcess {

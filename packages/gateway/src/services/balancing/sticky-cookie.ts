@@ -8,7 +8,7 @@ const value = /^([\w-]{16})\.([\w-]{16})$/
 
 let secret: string | Buffer | undefined
 
-/** Stands for an address in cookies: without the secret, nobody can tell which address it is. */
+/** Stands for an address in cookies: without the secret, no caller can find which address it is. */
 export function tagOf(address: string): string {
   secret ??= process.env[stickySecretVariable] || randomBytes(32)
   return createHmac('sha256', secret).update(address).digest().subarray(0, bytes).toString('base64url')

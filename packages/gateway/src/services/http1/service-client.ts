@@ -146,7 +146,7 @@ export class AnswerHeads {
   #isAtStart = false
   #isInterim = false
   #isDropped = false
-  /** The beginning of a head, too short to tell its status. */
+  /** The beginning of a head, too short to show its status. */
   #held: Buffer = nothing
   /** The line that is being read, as far as it came in earlier pieces. */
   #lineLength = 0
@@ -229,7 +229,7 @@ export class AnswerHeads {
     return Buffer.concat(kept)
   }
 
-  /** Tells by its first bytes what a head is; false if there are too few of them. */
+  /** Reads from its first bytes what a head is; false if there are too few of them. */
   #begin(bytes: Buffer, at: number): boolean {
     if (bytes.length - at < statusEnd) return false
     this.#isInterim = bytes[at + 9] === one && !hasText(bytes, at + 9, '101')

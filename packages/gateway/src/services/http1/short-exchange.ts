@@ -93,7 +93,7 @@ export class ShortExchange {
     this.#options = options
     this.#handler = handler
     this.#head = head
-    // bytes that nobody asked for may have arrived: those of this turn are read first, and end the connection
+    // bytes that no call asked for may have arrived: those of this turn are read first, and end the connection
     if (queue.push(this) === 1) setImmediate(sendQueue)
     return true
   }
@@ -186,7 +186,7 @@ export class ShortExchange {
   readonly #abort = (error: Error = new errors.RequestAbortedError()): void => {
     const socket = this.#connection?.socket
     if (this.#state === 'handed over') {
-      // undici notices that the connection is gone, and is told why
+      // undici notices that the connection is gone, and gets the reason
       this.#failure = error
       socket?.destroy()
     } else if (this.#state === 'sent') {

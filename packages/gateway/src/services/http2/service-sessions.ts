@@ -51,7 +51,7 @@ const serviceProbe: Probe = {
 
 /**
  * The connections of HTTP/2 to one address. A call goes to the first that has room; another is opened if none has. One that
- * is told to go away, or that does not answer, gets no further calls and ends with its last one.
+ * is asked to go away, or that does not answer, gets no further calls and ends with its last one.
  */
 export class ServiceSessions {
   readonly #options: ServiceSessionsOptions
@@ -170,7 +170,7 @@ export class ServiceSessions {
     const session: Session = { http2, openedAt: performance.now(), streams: 0, isRetired: false }
     this.#sessions.add(session)
     this.#probes.add(http2, socket)
-    // its calls are told by their own streams
+    // its calls are notified by their own streams
     http2.on('error', () => {})
     http2.on('goaway', () => {
       session.isRetired = true

@@ -25,7 +25,7 @@ export interface StreamCall {
 
 const { NGHTTP2_CANCEL, NGHTTP2_NO_ERROR } = constants
 
-/** One call on a session of HTTP/2; its handler is told what undici's clients would tell it. */
+/** One call on a session of HTTP/2; its handler gets the events of undici's clients. */
 export class ServiceStream {
   readonly #call: StreamCall
   readonly #handler: Dispatcher.DispatchHandler

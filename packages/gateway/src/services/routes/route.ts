@@ -39,7 +39,7 @@ export class Route {
   readonly changesResponse: boolean
   /** The answers that are compressed; none unless the settings say so. */
   readonly compressible: Compressible | undefined
-  /** True if the service is told the Host that the caller asked for. */
+  /** True if the service gets the Host that the caller asked for. */
   readonly keepsHost: boolean
   /** The conditions that a call must meet besides its host and path. */
   readonly conditions: Conditions
@@ -62,7 +62,7 @@ export class Route {
     this.id = this.pool.id
     this.#budget = new RetryBudget(settings.retryBudget)
     this.throttle = settings.throttle && new Throttle(settings.throttle)
-    // a service behind https is likely to be somebody else's, and known by its own name only
+    // a service behind https is likely to be another owner's, and known by its own name only
     this.keepsHost = keepHost ?? to.every(address => !/^https:/i.test(address))
     this.changesRequest = requestHeaders.remove.length > 0 || Object.keys(requestHeaders.set).length > 0
     this.compressible = settings.compression ? new Compressible(settings.compression) : undefined

@@ -118,7 +118,7 @@ class SocketSink implements LineSink {
   constructor(fd: number) {
     this.#socket = new Socket({ fd, readable: false, writable: true })
     this.#socket.unref()
-    // each write is told of its own error
+    // each write gets its own error
     this.#socket.on('error', () => {})
   }
 

@@ -3,7 +3,7 @@ import type { LineSink } from './line-sinks.ts'
 
 /** The options and reports of a writer. */
 export interface LineWriterOptions {
-  /** Told, once a minute at most, why lines are lost. */
+  /** Is called, once a minute at most, with the reason why lines are lost. */
   readonly onTrouble: (trouble: string) => void
   /** More bytes than these are not kept for a reader who is behind; 4 MiB unless given. */
   readonly maxPendingBytes?: number | undefined

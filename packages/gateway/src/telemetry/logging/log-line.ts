@@ -4,7 +4,7 @@ import type { CallRecord } from '../call-record.ts'
 import { parseTraceparent } from '../ids.ts'
 import { escapeJson, escapeLog } from './escape.ts'
 
-/** A call that has ended, with what else a line tells of it. */
+/** A call that has ended, with what else a line says of it. */
 export interface LoggedCall {
   readonly record: CallRecord
   /** The caller's address as rules count it. */
@@ -135,7 +135,7 @@ function text(name: string, value: string | undefined, maxLength: number): strin
   return value === undefined || value === '' ? '' : `,"${name}":"${escapeJson(value, maxLength)}"`
 }
 
-/** Microseconds are all that a clock tells. */
+/** Microseconds are all that a clock gives. */
 function milliseconds(name: string, value: number | undefined): string {
   return value === undefined ? '' : `,"${name}":${Math.round(value * 1000) / 1000}`
 }

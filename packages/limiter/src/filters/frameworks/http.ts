@@ -42,7 +42,7 @@ export const tunnelFramework: Framework<IncomingMessage, Duplex> = {
     socket.end(inBytes(asFailure(refusal)), () => socket.destroy())
   },
   watch: (_request, socket, watcher) => {
-    // Node has left the socket to us, and nobody else listens yet
+    // Node has left the socket to us, and no other code listens yet
     socket.on('error', ignore)
     if (socket.destroyed) {
       watcher.ended(undefined)

@@ -120,7 +120,7 @@ export function isGone(request: NodeRequest, response: NodeResponse): boolean {
 const MOST_BYTES = 65_536
 
 /**
- * Reports that the caller of a connection has closed their half of it, while nobody else reads it: the end of a stream is
+ * Reports that the caller of a connection has closed their half of it, while no other code reads it: the end of a stream is
  * only noticed by reading. Returns a function that stops it and puts what was read back into the stream.
  */
 export function watchLeaving(socket: Duplex, left: () => void): () => void {
