@@ -21,7 +21,7 @@ import { type Trial, Trials } from './trials.ts'
 
 const admins = new WeakMap<Engine, LimiterAdmin>()
 
-/** What a console needs of a limiter; the same object each time. */
+/** Returns what a console needs of a limiter; the same object each time. */
 export function adminOf(limiter: Limiter): LimiterAdmin {
   const engine = engineOf(limiter)
   const known = admins.get(engine)
@@ -46,12 +46,12 @@ export class LimiterAdmin {
     this.documents = new Documents(live, options.vocabulary, thread, document => engine.assertApplicable(document))
   }
 
-  /** The counts of all calls since the start, and of those that each rule met; of this process alone. */
+  /** Returns the counts of all calls since the start, and of those that each rule met; of this process alone. */
   stats(): Stats {
     return this.#engine.stats()
   }
 
-  /** How full the fullest key of each rule was since this was last called, from 0 to 1; empty the first time. */
+  /** Returns how full the fullest key of each rule was since this was last called, from 0 to 1; empty the first time. */
   takeLoads(): Map<string, number> {
     return this.#engine.observers.takeLoads(this.#engine.decider.rules)
   }
@@ -71,12 +71,12 @@ export class LimiterAdmin {
     this.#engine.observers.record(this.#engine.decider.rules, maxCalls)
   }
 
-  /** The recorded calls of the last milliseconds, oldest first. */
+  /** Returns the recorded calls of the last milliseconds, oldest first. */
   recentCalls(lastMs = 300_000): RecordedCall[] {
     return this.#engine.observers.recentCalls(lastMs)
   }
 
-  /** What a document would have decided on recorded calls, beside what the rules in force decide on them. */
+  /** Returns what a document would have decided on recorded calls, beside what the rules in force decide on them. */
   preview(document: RuleDocument, calls: readonly RecordedCall[] = this.recentCalls()): Preview {
     return preview(calls, this.#engine.live.document, document, one => this.#engine.compile(one))
   }
@@ -105,14 +105,14 @@ export class LimiterAdmin {
     return isEnded
   }
 
-  /** What all processes that count in the same Redis decided in the last two weeks; undefined without Redis. */
+  /** Returns what all processes that count in the same Redis decided in the last two weeks; undefined without Redis. */
   get fleetHistory(): FleetHistory | undefined {
     const { options, storePrefix } = this.#engine
     if (options.send) this.#fleetHistory ??= new FleetHistory(options.send, storePrefix)
     return this.#fleetHistory
   }
 
-  /** The limits that operators have given single callers, at most `most`; those that have ended are left out. */
+  /** Returns the limits that operators have given single callers, at most `most`; those that have ended are left out. */
   async overrides(most = 1000): Promise<Override[]> {
     return await this.#engine.limits.overrides.list(most, Date.now())
   }
@@ -136,18 +136,18 @@ export class LimiterAdmin {
     return isRemoved
   }
 
-  /** The key under which a rule counts a caller: `blocks` lists them by it. */
+  /** Returns the key under which a rule counts a caller: `blocks` lists them by it. */
   keyOf(rule: string, who: Who): string {
     return keyOf(this.#engine.ruleNamed(rule), who)
   }
 
-  /** The permits of a call's keys that this process holds in advance, by rule; without the rules of which it holds none. */
+  /** Returns the permits of a call's keys that this process holds in advance, by rule; without the rules of which it holds none. */
   leasedFor(call: Call, options?: NamedRules): Map<string, number> {
     const { decider, shared } = this.#engine
     return leasedFor(call, decider.meets(call, options), shared)
   }
 
-  /** Where the values of callers are read: what `identify` of the document says. */
+  /** Returns where the values of callers are read: what `identify` of the document says. */
   get identify(): RuleDocument['identify'] {
     return this.#engine.live.document.identify
   }
@@ -158,7 +158,7 @@ export class LimiterAdmin {
     return ruleNamesOf(options.vocabulary, live.document)
   }
 
-  /** The rules that do not apply to a call, each with the reason. */
+  /** Returns the rules that do not apply to a call, each with the reason. */
   explainMisses(call: Call, options?: NamedRules): RuleMiss[] {
     const { decider, live } = this.#engine
     const met = new Set(decider.meets(call, options).map(({ rule }) => rule.id))

@@ -3,7 +3,7 @@ import { type HeaderSink, type Limits, resetMs, whole } from './draft-11.ts'
 
 const TOKENS = 'tokens'
 
-/** The headers by which clients of LLM APIs slow down: the tightest limit on calls, and the tightest on tokens. */
+/** Writes the headers by which clients of LLM APIs slow down: the tightest limit on calls, and the tightest on tokens. */
 export function writeTokenHeaders<Reply>({ decisions, answer }: Limits, sink: HeaderSink<Reply>, reply: Reply): void {
   const write = (kind: string, counts: (decision: Decision) => boolean): void => {
     const tightest = tightestLimit({ decisions: decisions.filter(counts), answer })
@@ -26,7 +26,7 @@ export function resetText(ms: number): string {
   return `${parts}${seconds % 60}s`
 }
 
-/** Of the limits that refuse, or else of all, the one with least left; of equals, the one that takes longest. */
+/** Finds the limit with least left, of those that refuse, or else of all; of equals, the one that takes longest. */
 export function tightestLimit({ decisions }: Limits): Decision | undefined {
   let tightest: Decision | undefined
   for (const decision of decisions) {

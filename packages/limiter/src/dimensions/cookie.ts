@@ -57,7 +57,7 @@ function eachCookie(text: string, name: ParameterName, visit: (value: string) =>
   return false
 }
 
-/** A quoted value may have escapes, as Python reads it: `\130` is `X`. */
+/** Reads a quoted value, which may have escapes, as Python reads it: `\130` is `X`. */
 function unquote(value: string): string {
   if (value.length < 2 || !value.startsWith('"') || !value.endsWith('"')) return decodePercent(value)
   const inner = value.slice(1, -1)

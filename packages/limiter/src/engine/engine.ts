@@ -60,7 +60,7 @@ export type SectionFollower = (value: unknown) => () => void
 const SWEEP_EVERY_MS = 200
 const SWEEP_KEYS = 2048
 const CLOSING_MS = 1000
-/** How long a call may wait to hear of credit, for a store without a timeout of its own. */
+/** The longest wait of a call for credit, for a store without a timeout of its own. */
 const CREDIT_TIMEOUT_MS = 400
 const SOURCE_WARNINGS = {
   rejected: 'DIANA_RULES_REJECTED',
@@ -96,7 +96,7 @@ export class Engine {
   decider: Decider
   /** The caller's address, from the peer of the connection and the header that `document.forwardedBy` names. */
   addressOf: AddressReader
-  /** Whether a peer is a proxy whose headers are believed. */
+  /** True if a peer is a proxy whose headers are believed. */
   isTrusted: (peer: string | undefined) => boolean
   /** Refuses calls while this process has too much to do; undefined if the document does not ask for it. */
   guard: OverloadGuard | undefined
@@ -172,7 +172,7 @@ export class Engine {
     this.options.machine?.close()
   }
 
-  /** What the names of the keys in the store begin with. */
+  /** Returns the beginning of the names of the keys in the store. */
   get storePrefix(): string {
     return this.options.document.store?.prefix ?? DEFAULT_PREFIX
   }
@@ -205,7 +205,7 @@ export class Engine {
     this.#followers.set(name, follower)
   }
 
-  /** The counts of all calls since the start, and of those that each rule met; of this process alone. */
+  /** Returns the counts of all calls since the start, and of those that each rule met; of this process alone. */
   stats(): Stats {
     const stats = this.observers.stats(this.decider.rules, this.shared)
     return this.guard ? { ...stats, overload: this.guard.status } : stats
@@ -279,7 +279,7 @@ export class Engine {
     })
   }
 
-  /** A guard with the same settings goes on with what it has measured. */
+  /** Replaces the guard; one with the same settings stays, with what it has measured. */
   #guardBy({ overload, priority }: RuleDocument, { priorities = onePriority, callerOf }: CompiledDocument): void {
     if (isDeepStrictEqual([overload, priority], this.#guarded)) return
     this.#guarded = [overload, priority]

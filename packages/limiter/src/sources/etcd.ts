@@ -59,7 +59,7 @@ export const etcd: SourceKind = sourceKind({
       }
     }
 
-    /** The changes from a revision on; returns when the document must be read again. */
+    /** Yields the changes from a revision on; returns when the document must be read again. */
     async function* events(from: bigint, signal: AbortSignal): AsyncGenerator<SourceDocument> {
       const body = JSON.stringify({ create_request: { key, start_revision: `${from}`, progress_notify: true } })
       const request = { method: 'POST', headers: session.headers(), body, lastsMs: options.interval } as const

@@ -116,7 +116,7 @@ async function readDocument(reader: Redis, key: string): Promise<SourceDocument>
   return { text, version: hashText(text), ...(isMissing ? { isMissing } : {}) }
 }
 
-/** A connection that does not reconnect: the watch starts again. */
+/** Returns a connection that does not reconnect: the watch starts again. */
 async function createClient(endpoint: RedisEndpoint, onFailure: (error: Error) => void): Promise<Redis> {
   const { Redis } = await importIoredis()
   const client = new Redis({

@@ -13,7 +13,7 @@ export interface SourceDocument {
   readonly version: string
 }
 
-/** Where a rule document comes from. */
+/** The place that a rule document comes from. */
 export interface Source {
   /** For people, never with credentials. */
   readonly name: string

@@ -14,7 +14,7 @@ export class ParameterName {
     this.#name = canonical(name)
   }
 
-  /** Where the value begins of a piece of a text that begins at `start` with this name, as some service reads it; or -1. */
+  /** Finds where the value begins of a piece of a text that begins at `start` with this name, as some service reads it; or -1. */
   valueAt(text: string, start: number): number {
     const name = this.#name
     let at = start
@@ -44,7 +44,7 @@ export class ParameterName {
   }
 }
 
-/** What may follow a name: a list index, a NUL, which ends the name for some servers, or blanks. */
+/** The text that may follow a name: a list index, a NUL, which ends the name for some servers, or blanks. */
 const LIST_PLACE = /^(?:\[|%5b|%00|[ \t]*$)/i
 
 function canonical(name: string): string {
