@@ -136,7 +136,7 @@ describe.each(Object.entries(starts))('%s', (_name, start) => {
 })
 
 describe('an error of a limit', () => {
-  it('without DianaModule, is answered by Nest with its status', async () => {
+  it('an error of a limit is answered by Nest with its status, also without DianaModule', async () => {
     const url = await nest(sendOnce(await limiterWith({ answer: { status: 429 } }), true), [])
     expect([(await fetch(url)).status, (await fetch(url)).status]).toEqual([200, 429])
   })
