@@ -25,7 +25,7 @@ import { type TlsSettings, tlsSchema } from './tls-settings.ts'
 import { type TracingSettings, tracingSchema } from './tracing-settings.ts'
 
 /** The way in which names of services are followed. */
-interface DnsSettings {
+export interface DnsSettings {
   readonly intervalMs: number
 }
 
