@@ -245,7 +245,7 @@ const timers: Readonly<Record<string, number>> = {
   'gateway/inbound/connections/proxy-headers.ts': 1,
   'gateway/inbound/http2/caller-sessions.ts': 2,
   'gateway/inbound/http2/http2-response.ts': 3,
-  'gateway/inbound/http2/stream-resets.ts': 2,
+  'gateway/inbound/http2/stream-resets.ts': 3,
   'gateway/inbound/server.ts': 2,
   'gateway/process/serve-program.ts': 1,
   'gateway/process/server-program.ts': 1,

@@ -70,6 +70,13 @@ class Tunnel implements SlotUser {
   }
 
   begin(): void {
+    if (this.#reply.raw.destroyed || this.#near.destroyed) {
+      // the caller has left while the call was judged, so that nothing would release a slot
+      this.#record?.observer?.unserved()
+      this.#reply.hijack()
+      this.#onEnd()
+      return
+    }
     // the answer that declines it is over, or the connection is
     this.#reply.raw.once('close', () => this.#close())
     this.#queue()

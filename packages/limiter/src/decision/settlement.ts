@@ -120,12 +120,12 @@ export function createSettler(options: SettlementOptions): Settler {
         return settleOne(receipt, cost ?? receipt.cost)
       })
     },
-    close(receipts, outcome, { method }) {
+    close(receipts, outcome, call) {
       return receipts.filter(receipt => {
         const { rule } = receipt.state
         const counts = rule.countWhen?.(outcome) ?? true
         if (!counts) refundCharge(receipt, now(), 'passed')
-        if (!rule.resetWhen?.(outcome, method)) return counts
+        if (!rule.resetWhen?.(outcome, call)) return counts
         clearCaller(receipt.state, receipt.key, shared)?.catch(() => {})
         return false
       })

@@ -10,6 +10,7 @@ import { DianaError } from '../errors.ts'
 import { type CompiledPlans, compilePlans } from './compile-plans.ts'
 import { compileCallers, compileDenied } from './match/callers.ts'
 import { type CallOutcome, compileCountWhen, compileResetWhen } from './match/count-when.ts'
+import { compileOtherReadings } from './match/reading.ts'
 import { compilePriorities, type Priorities } from './priority/priorities.ts'
 import type { Answer, Match, Rule, RuleDocument, WhenStoreDown } from './rule.ts'
 import { type CostInput, compileCost, type SettlementTerms, settlementTerms } from './schema/cost.ts'
@@ -60,7 +61,7 @@ export interface CompiledRule extends SettlementTerms {
   /** True if a call with this outcome counts; undefined if every call does. */
   readonly countWhen: ((outcome: CallOutcome) => boolean) | undefined
   /** True if a call with this outcome clears the count of its caller; undefined if none does. */
-  readonly resetWhen?: ((outcome: CallOutcome, method: string) => boolean) | undefined
+  readonly resetWhen?: ((outcome: CallOutcome, call: Call) => boolean) | undefined
   /** Calls that match but are exempt; undefined if there are none. */
   readonly exempts: ((call: Call) => boolean) | undefined
   /** Calls that it refuses regardless of counts; undefined if there are none. */
@@ -181,7 +182,7 @@ function compileRule(
     ...hold,
     estimates: measured?.estimate !== undefined,
     countWhen: rule.countWhen && compileCountWhen(rule.countWhen),
-    resetWhen: rule.resetWhen && compileResetWhen(rule.resetWhen),
+    resetWhen: rule.resetWhen && compileResetWhen(rule.resetWhen, compileOtherReadings(rule.match)),
     exempts,
     denies,
     isAmbiguous,

@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { createServer, type Http2Server, type ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import { visitAll } from 'diana-limiter/gateway'
 import { callerProbe, SessionProbes } from '../../http/http2/session-probes.ts'
 import { maxSentHeaderBytes } from '../../http/http2/single-headers.ts'
 import { waitToContinue } from '../../http/message-headers.ts'
@@ -9,7 +10,8 @@ import type { CallerLimits } from '../../settings/gateway-settings.ts'
 import { Http2Request, rememberSocket, socketOf } from './http2-request.ts'
 import { Http2Response } from './http2-response.ts'
 import { isPreface, takeFromParser } from './prior-knowledge.ts'
-import { announceEnd, boundResets, renewAfterResets, withoutResetBound } from './stream-resets.ts'
+import { announceEnd } from './shutdown-notice.ts'
+import { boundResets, renewAfterResets, withoutResetBound } from './stream-resets.ts'
 
 type RequestListener = (request: IncomingMessage, response: ServerResponse) => void
 type SocketListener = (this: Server, socket: Socket) => void
@@ -86,15 +88,23 @@ export class CallerSessions {
   /** Asks callers to open no further calls here; those on their way are still served. */
   announceClosing(): void {
     this.#isClosing = true
-    for (const session of this.#sessions.keys()) announceEnd(session, socketOf(session)!)
+    this.#visitSessions(session => announceEnd(session, socketOf(session)!))
   }
 
   /** Takes no further calls. Connections end with their last call, and at once if they have none. */
   closeIdle(): void {
-    for (const [session, calls] of this.#sessions) {
+    this.#visitSessions((session, calls) => {
       if (calls.open === 0) closeSoon(session)
       else session.close()
-    }
+    })
+  }
+
+  #visitSessions(visit: (session: ServerHttp2Session, calls: { readonly open: number }) => void): void {
+    const look = ([session, calls]: [ServerHttp2Session, { readonly open: number }]): void => visit(session, calls)
+    visitAll('connections of callers that speak HTTP/2', this.#sessions, look, ([session]) => {
+      this.#sessions.delete(session)
+      socketOf(session)?.destroy()
+    })
   }
 
   #begin(socket: Socket): void {
