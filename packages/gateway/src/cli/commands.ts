@@ -30,6 +30,11 @@ export const commands: readonly CommandEntry[] = [
     load: async () => (await import('./explain.ts')).explain,
   },
   {
+    name: 'test',
+    summary: 'Runs cases of calls and expected answers against rules, in virtual time; shows what no case reaches.',
+    load: async () => (await import('./test.ts')).test,
+  },
+  {
     name: 'replay',
     summary: 'Shows what rules would have done to the calls of access logs, and suggests limits.',
     load: async () => (await import('./replay.ts')).replayCommand,
