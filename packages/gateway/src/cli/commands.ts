@@ -35,6 +35,11 @@ export const commands: readonly CommandEntry[] = [
     load: async () => (await import('./test.ts')).test,
   },
   {
+    name: 'bound',
+    summary: 'Shows the most that rules let pass in any second, minute, hour and day, and rules without effect.',
+    load: async () => (await import('./bound.ts')).bound,
+  },
+  {
     name: 'replay',
     summary: 'Shows what rules would have done to the calls of access logs, and suggests limits.',
     load: async () => (await import('./replay.ts')).replayCommand,

@@ -1,0 +1,102 @@
+import type { RuleDocument } from 'diana-limiter'
+import { createReplayLimiter, type Extensions } from 'diana-limiter/gateway'
+import { type Finding, findingsOf } from './findings.ts'
+import { type Amounts, amounts, BoundedRule, INTERVALS, type Interval, intervals } from './rule-bounds.ts'
+import { classesOf } from './sample-calls.ts'
+import type { Burst } from './schedule.ts'
+import { type OpenClass, WholeSet } from './whole-set.ts'
+
+/** A schedule of calls that the limits let pass. */
+export interface Reached {
+  readonly calls: number
+  /** When the interval begins. */
+  readonly begins: string
+  /** The first of them, in microseconds from the beginning of the interval. */
+  readonly bursts: readonly Burst[]
+}
+
+export interface RuleBound {
+  readonly rule: string
+  /** Of one key, and of all keys together; null for no bound. */
+  readonly oneCaller: Amounts
+  readonly allCallers: Amounts
+  readonly unbounded?: string | undefined
+  readonly freeKeys: readonly { readonly dimension: string; readonly why: string }[]
+  readonly notes: readonly string[]
+  readonly schedules: Readonly<Partial<Record<Interval, Reached>>>
+}
+
+/** The most that rules let pass, and what is odd about them. */
+export interface BoundReport {
+  readonly rules: readonly RuleBound[]
+  readonly together: {
+    readonly oneCaller: Amounts
+    readonly allCallers: Amounts
+    /** Calls that nothing bounds, and why. */
+    readonly open: { readonly oneCaller: readonly OpenClass[]; readonly allCallers: readonly OpenClass[] }
+  }
+  readonly findings: readonly Finding[]
+}
+
+export interface BoundOptions {
+  readonly extensions?: Partial<Extensions> | undefined
+  /** Milliseconds since 1970, from which calendars are looked up; default: now. */
+  readonly nowMs?: number | undefined
+  /** Whether schedules are looked for, which takes longest. */
+  readonly schedules?: boolean | undefined
+}
+
+/** More rules are only compared, without schedules. */
+const MOST_SCHEDULED = 100
+
+/** Computes what rules let pass in any second, minute, hour and day. */
+export async function boundOf(document: RuleDocument, options: BoundOptions = {}): Promise<BoundReport> {
+  const nowUs = Math.floor(options.nowMs ?? Date.now()) * 1000
+  const replay = await createReplayLimiter(document, { extensions: options.extensions, clock: () => nowUs / 1000 })
+  try {
+    const compiled = new Map(replay.rules.map(rule => [rule.id, rule]))
+    const rules = document.rules.flatMap(rule => {
+      const one = compiled.get(rule.id)
+      return one === undefined ? [] : [new BoundedRule(rule, one, document, nowUs)]
+    })
+    const classes = classesOf(document, replay)
+    const ofCaller = new WholeSet(classes, rules, 'caller')
+    const ofAll = new WholeSet(classes, rules, 'all')
+    const withSchedules = options.schedules !== false && rules.length <= MOST_SCHEDULED
+    return {
+      rules: rules.map(one => ruleBoundOf(one, withSchedules)),
+      together: {
+        oneCaller: amounts(us => ofCaller.most(us)),
+        allCallers: amounts(us => ofAll.most(us)),
+        open: { oneCaller: ofCaller.open, allCallers: ofAll.open },
+      },
+      findings: findingsOf(document, rules, classes),
+    }
+  } finally {
+    await replay.limiter.close()
+  }
+}
+
+function ruleBoundOf(one: BoundedRule, withSchedules: boolean): RuleBound {
+  const schedules: Partial<Record<Interval, Reached>> = {}
+  for (const interval of withSchedules ? intervals : []) {
+    const found = one.schedule(INTERVALS[interval])
+    if (found === undefined) continue
+    schedules[interval] = { calls: found.reached, begins: momentOf(found.startUs), bursts: found.bursts.slice(0, 100) }
+  }
+  return {
+    rule: one.rule.id,
+    oneCaller: amounts(us => one.most(us)),
+    allCallers: amounts(us => one.mostOfAll(us)),
+    ...(one.unbounded !== undefined && { unbounded: one.unbounded }),
+    freeKeys: one.free,
+    notes: one.notes,
+    schedules,
+  }
+}
+
+/** To the microsecond. */
+function momentOf(us: number): string {
+  const text = new Date(Math.floor(us / 1000)).toISOString()
+  return us % 1000 === 0 ? text : text.replace('Z', `${String(us % 1000).padStart(3, '0')}Z`)
+}
