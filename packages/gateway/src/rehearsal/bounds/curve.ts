@@ -72,7 +72,7 @@ function mostTouched(startOf: (at: number) => number, longestUs: number, nowUs: 
       starts = [startOf(nowUs)]
       // three years of days, and so on: clocks change in the same way each year
       const until = nowUs + Math.max(3 * 366 * 86_400e6, 4 * longestUs)
-      for (let at = nowUs; at < until && starts.length < MOST_PERIODS; at += longestUs / 48) {
+      for (let at = nowUs; at < until && starts.length < MOST_PERIODS; at += longestUs * 0.4) {
         const start = startOf(Math.round(at))
         if (start !== starts.at(-1)) starts.push(start)
       }

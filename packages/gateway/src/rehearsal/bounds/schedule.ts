@@ -16,7 +16,9 @@ export interface Schedule {
   readonly startUs: number
 }
 
-const MOST_BURSTS = 60_000
+const MOST_BURSTS = 20_000
+/** After so many it is known how many there will be. */
+const SAMPLE_BURSTS = 500
 const KEPT_BURSTS = 1000
 
 /** The schedule of calls that gets most out of these meters in an interval, found with the meters themselves. */
@@ -28,8 +30,10 @@ export function findSchedule(
 ): Schedule | undefined {
   let best: Schedule | undefined
   for (const { startUs, early } of beginnings(meters, lengthUs, cost, nowUs)) {
-    const found = play(meters, startUs, lengthUs, cost, early)
-    if (found !== undefined && (best === undefined || found.reached > best.reached)) best = found
+    for (const isPatient of [true, false]) {
+      const found = play(meters, { startUs, early }, lengthUs, cost, isPatient)
+      if (found !== undefined && (best === undefined || found.reached > best.reached)) best = found
+    }
   }
   return best
 }
@@ -47,7 +51,11 @@ function beginnings(meters: readonly Meter[], lengthUs: number, cost: number, no
     const { envelope } = meter
     if (envelope?.most !== undefined) {
       const period = periodOf(meter, cost)
-      if (period !== undefined) found.push({ startUs: nowUs, early: period - 1 })
+      if (period === undefined) continue
+      const filled = timeToFill(meters, meter, nowUs, cost)
+      for (const ahead of new Set([0, filled])) {
+        if (ahead < Math.min(period - 1, lengthUs)) found.push({ startUs: nowUs, early: period - 1 - ahead })
+      }
       continue
     }
     if (envelope?.ceiling?.kind !== 'clock-window') continue
@@ -80,7 +88,7 @@ function nextMultiple(nowUs: number, periodUs: number): number {
 /** The next beginning of a period, and that of one that is short enough for the interval to touch three. */
 function nextStarts(startOf: (at: number) => number, longestUs: number, lengthUs: number, nowUs: number): number[] {
   const starts: number[] = []
-  for (let at = nowUs; starts.length < 1500 && at < nowUs + 3 * 366 * 86_400e6; at += longestUs / 48) {
+  for (let at = nowUs; starts.length < 1500 && at < nowUs + 3 * 366 * 86_400e6; at += longestUs * 0.4) {
     const start = startOf(Math.round(at))
     if (start > nowUs && start !== starts.at(-1)) starts.push(start)
   }
@@ -92,17 +100,24 @@ function nextStarts(startOf: (at: number) => number, longestUs: number, lengthUs
 function timeToFill(meters: readonly Meter[], filled: Meter, beforeUs: number, cost: number): number {
   const others = meters.filter(meter => meter !== filled)
   if (others.length === 0) return 0
-  const most = filled.envelope!.ceiling!.units
-  const found = play(others, beforeUs - 1, Number.MAX_SAFE_INTEGER / 4, cost, undefined, Math.floor(most / cost))
+  const most = filled.envelope!.most?.(1) ?? filled.envelope!.ceiling!.units
+  const found = play(
+    others,
+    { startUs: beforeUs - 1 },
+    Number.MAX_SAFE_INTEGER / 4,
+    cost,
+    false,
+    Math.floor(most / cost),
+  )
   return found?.bursts.at(-1)?.atUs ?? 0
 }
 
 function play(
   meters: readonly Meter[],
-  startUs: number,
+  { startUs, early }: Beginning,
   lengthUs: number,
   cost: number,
-  early?: number,
+  isPatient: boolean,
   enough: number = Number.POSITIVE_INFINITY,
 ): Schedule | undefined {
   const states = meters.map(meter => new Float64Array(meter.slots))
@@ -122,8 +137,8 @@ function play(
     take(startUs - early, 1)
     bursts.push({ atUs: -early, calls: 1 })
   }
-  // waiting for half of what passes at once loses nothing, and needs fewer steps
-  const half = Math.max(1, Math.floor(room(startUs) / 2))
+  // waiting until half of a bucket has refilled loses nothing if it is the only limit, and needs fewer steps
+  const half = isPatient ? Math.max(1, Math.floor(room(startUs) / 2)) : 1
   const lastUs = startUs + lengthUs - 1
   let reached = 0
   let now = startUs
@@ -137,6 +152,8 @@ function play(
     if (now >= lastUs || reached >= enough) return { reached, bursts, startUs }
     const wait = Math.max(1, ...meters.map((meter, index) => delayOf(meter, states[index]!, now, half * cost)))
     if (!Number.isFinite(wait)) return { reached, bursts, startUs }
+    const isKnown = steps === SAMPLE_BURSTS && enough === Number.POSITIVE_INFINITY
+    if (isKnown && (steps / (now - startUs)) * lengthUs > MOST_BURSTS) return undefined
     now = Math.min(lastUs, now + wait)
   }
   return undefined
