@@ -1,3 +1,5 @@
+import type { ActualCost } from 'diana-limiter'
+
 /** Where something stands in a file. */
 export interface Place {
   readonly file: string
@@ -25,6 +27,8 @@ export interface Expectation {
   readonly result?: 'pass' | 'refused' | undefined
   readonly by?: string | undefined
   readonly reason?: string | undefined
+  /** The rule in shadow mode that would refuse the call. */
+  readonly reportedBy?: string | undefined
   readonly waitsMs?: number | undefined
   readonly left?: number | undefined
   /** The rule whose remaining permits `left` says; left out, the least of all rules. */
@@ -52,7 +56,7 @@ export interface Step {
   readonly takesUs: number
   /** The status with which the service answers; 0 if the caller leaves before the answer. */
   readonly ends: number
-  readonly settle?: number | undefined
+  readonly settle?: ActualCost | undefined
   readonly rule?: string | undefined
   /** From 1. */
   readonly process: number

@@ -3,10 +3,22 @@ import { durationUs, isMap, type Path, type Reader, show } from './reader.ts'
 
 type Draft = { -readonly [Name in keyof Expectation]: Expectation[Name] }
 
-const WORDS = ['result', 'by', 'reason', 'waits', 'left', 'retryAfter', 'status', 'headers', 'passed', 'refused']
+const WORDS = [
+  'result',
+  'by',
+  'reportedBy',
+  'reason',
+  'waits',
+  'left',
+  'retryAfter',
+  'status',
+  'headers',
+  'passed',
+  'refused',
+]
 const REASONS = ['overload', 'limit', 'queue-full', 'timeout', 'denied', 'blocked', 'ambiguous']
 const PHRASES =
-  'write pass, refused, refused by RULE, blocked, denied, waits 300ms, 3 left, 3 left of RULE, retry after 2s, status 429, 100 pass, 20 refused or 20 refused by RULE'
+  'write pass, refused, refused by RULE, reported by RULE, blocked, denied, waits 300ms, 3 left, 3 left of RULE, retry after 2s, status 429, 100 pass, 20 refused or 20 refused by RULE'
 const MOST = 1_000_000_000_000_000
 
 /** One phrase, such as `refused by login`, and what it says. */
@@ -14,6 +26,7 @@ const phrases: readonly (readonly [RegExp, (found: readonly string[], draft: Dra
   [/^(?:pass|passes|passed|allowed)$/, (_, draft) => set(draft, 'result', 'pass')],
   [/^refused?$/, (_, draft) => set(draft, 'result', 'refused')],
   [/^refused by ([\w.-]+)$/, ([by], draft) => set(draft, 'result', 'refused') && set(draft, 'by', by!)],
+  [/^reported by ([\w.-]+)$/, ([rule], draft) => set(draft, 'result', 'pass') && set(draft, 'reportedBy', rule!)],
   [
     /^(blocked|denied|ambiguous|timeout|queue-full)(?: by ([\w.-]+))?$/,
     ([reason, by], draft) =>
@@ -49,10 +62,17 @@ export function readExpectation(reader: Reader, value: unknown, path: Path, name
   else if (isMap(value)) readMap(reader, value, path, draft)
   else if (typeof value === 'string' || Array.isArray(value)) readPhrases(reader, value, path, draft)
   else reader.fault(path, `expect must be text or a map, not ${show(value)}: ${PHRASES}`)
-  for (const rule of [draft.by, draft.leftOf, ...Object.keys(draft.refusedBy)]) {
+  draft.result ??= usualResult(draft)
+  for (const rule of [draft.by, draft.reportedBy, draft.leftOf, ...Object.keys(draft.refusedBy)]) {
     if (rule !== undefined) reader.name(rule, path, names.rules, 'rule')
   }
   return draft
+}
+
+/** What a call has to become if only other things are said of it. */
+function usualResult({ by, reason, retryAfterMs, status, passed, refused, refusedBy }: Draft): Draft['result'] {
+  if ([by, reason, retryAfterMs, status].some(one => one !== undefined)) return 'refused'
+  return passed === undefined && refused === undefined && Object.keys(refusedBy).length === 0 ? 'pass' : undefined
 }
 
 function readPhrases(reader: Reader, value: string | readonly unknown[], path: Path, draft: Draft): void {
@@ -78,6 +98,7 @@ function readMap(reader: Reader, value: Readonly<Record<string, unknown>>, path:
     else reader.fault(at('result'), `result must be pass or refused, not ${show(value.result)}`)
   }
   if (value.by !== undefined) draft.by = reader.text(value.by, at('by'), 'by')
+  if (value.reportedBy !== undefined) draft.reportedBy = reader.text(value.reportedBy, at('reportedBy'), 'reportedBy')
   if (value.reason !== undefined) {
     if (REASONS.includes(String(value.reason))) draft.reason = String(value.reason)
     else reader.unknown(String(value.reason), at('reason'), REASONS)

@@ -11,6 +11,7 @@ export const STEP_WORDS: readonly string[] = ['at', 'after', ...CALL_WORDS, 'rep
 export const CALLER_WORDS: readonly string[] = ['ip', 'host', 'headers', 'attributes']
 
 const MOST_CALLS = 10_000_000
+const MOST_COST = 1_000_000_000_000
 const LOOP = /^(\d{1,9})(?: calls?)?(?:(?: in| within) (\S+)|,? (?:one )?every (\S+))?$/
 const METHOD = /^[A-Z][A-Z-]{0,29}$/
 const SPECIAL = /^(header|cookie|attribute):(.+)$/
@@ -53,12 +54,25 @@ export function readStep(
     loop: readLoop(given.repeat, whereIs('repeat'), reader),
     takesUs,
     ends: readEnding(given.ends, whereIs('ends'), reader),
-    settle: whole('settle', 0, 1_000_000_000_000),
+    settle: readSettle(given.settle, whereIs('settle'), context),
     rule,
     process: whole('process', 1, context.processes) ?? 1,
     body: given.body,
     expect: readExpectation(reader, given.expect, given.expect === undefined ? path : whereIs('expect'), names),
   }
+}
+
+/** What a call has cost in the end: by all rules, or by rules of their own units. */
+function readSettle(value: unknown, path: Path, { reader, names }: StepContext): Step['settle'] {
+  if (value === undefined) return undefined
+  if (!isMap(value)) return reader.whole(value, path, 'settle', 0, MOST_COST)
+  const costs: Record<string, number> = {}
+  for (const [rule, cost] of Object.entries(value)) {
+    const at = [...path, rule]
+    reader.name(rule, at, names.rules, 'rule')
+    costs[rule] = reader.whole(cost, at, 'settle', 0, MOST_COST) ?? 0
+  }
+  return costs
 }
 
 function momentOf(

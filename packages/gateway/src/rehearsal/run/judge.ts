@@ -7,6 +7,8 @@ export interface Outcome {
   passed: number
   refused: number
   readonly refusedBy: Map<string, number>
+  /** How many are not as expected. */
+  wrong: number
 }
 
 /** What is wrong with one call, in words; undefined if nothing is. `isLast` is true for the last call of a loop. */
@@ -16,10 +18,16 @@ export function faultOfCall(expect: Expectation, verdict: Verdict, isLast: boole
   const { allowed } = verdict
   if (result === 'pass' && !allowed) expected.push('pass')
   if (result === 'refused' && (allowed || !isRefusedAs(expect, verdict))) expected.push(refusedInWords(by, reason))
-  if (result === undefined && !allowed && !isRefusedAs(expect, verdict)) expected.push(refusedInWords(by, reason))
   if (isLast) {
     const { waitsMs, left, leftOf, retryAfterMs, status } = expect
     if (waitsMs !== undefined && Math.abs(verdict.waitMs - waitsMs) >= 0.5) expected.push(`waits ${inWords(waitsMs)}`)
+    const { reportedBy } = expect
+    if (
+      reportedBy !== undefined &&
+      !verdict.decisions.some(one => one.rule === reportedBy && one.shadow && !one.allowed)
+    ) {
+      expected.push(`reported by ${reportedBy}`)
+    }
     if (left !== undefined && leftIn(verdict, leftOf) !== left) {
       expected.push(`${left} left${leftOf === undefined ? '' : ` of ${leftOf}`}`)
     }
@@ -62,7 +70,7 @@ function refusedInWords(by: string | undefined, reason: string | undefined): str
 function leftIn({ decisions }: Verdict, rule: string | undefined): number | undefined {
   let least: number | undefined
   for (const decision of decisions) {
-    if (decision.shadow || (rule !== undefined && decision.rule !== rule)) continue
+    if (rule === undefined ? decision.shadow : decision.rule !== rule) continue
     if (least === undefined || decision.remaining < least) least = decision.remaining
   }
   return least

@@ -67,7 +67,7 @@ class CaseRun {
     const outcomes: [Step, Outcome][] = []
     let sinceTurn = 0
     for (const step of this.#case.steps) {
-      const outcome: Outcome = { calls: step.loop.calls, passed: 0, refused: 0, refusedBy: new Map() }
+      const outcome: Outcome = { calls: step.loop.calls, passed: 0, refused: 0, refusedBy: new Map(), wrong: 0 }
       outcomes.push([step, outcome])
       const makeCall = callMaker(step, this.#scene.processes[step.process - 1]!, this.#rules.document.forwardedBy)
       const { calls, everyUs } = step.loop
@@ -85,6 +85,8 @@ class CaseRun {
     }
     await this.#scene.finish(() => this.#waiting > 0)
     for (const [step, outcome] of outcomes) {
+      if (outcome.wrong > 1)
+        this.#fail(step, `${outcome.wrong - 1} more calls of this step are not as expected`, undefined)
       const fault = faultOfCounts(step.expect, outcome)
       if (fault !== undefined) this.#fail(step, `${this.#callInWords(step, step.loop.calls)}: ${fault}`, undefined)
     }
@@ -139,7 +141,10 @@ class CaseRun {
     }
     this.#observer?.onCall(call, verdict, this.#scene.processes[step.process - 1]!)
     const fault = faultOfCall(step.expect, verdict, n === step.loop.calls, this.#scene.nowUs / 1000)
-    if (fault !== undefined) this.#fail(step, `${this.#callInWords(step, n)}: ${fault}`, verdict.rule)
+    // the first wrong call of a loop says what is wrong with the others
+    if (fault !== undefined && outcome.wrong++ === 0) {
+      this.#fail(step, `${this.#callInWords(step, n)}: ${fault}`, verdict.rule)
+    }
     if (verdict.allowed) this.#end(step, verdict)
   }
 
