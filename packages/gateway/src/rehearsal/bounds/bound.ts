@@ -2,7 +2,7 @@ import type { RuleDocument } from 'diana-limiter'
 import { createReplayLimiter, type Extensions } from 'diana-limiter/gateway'
 import { type Finding, findingsOf } from './findings.ts'
 import { type Amounts, amounts, BoundedRule, INTERVALS, type Interval, intervals } from './rule-bounds.ts'
-import { classesOf } from './sample-calls.ts'
+import { type CallClass, classesOf } from './sample-calls.ts'
 import type { Burst } from './schedule.ts'
 import { type OpenClass, WholeSet } from './whole-set.ts'
 
@@ -42,8 +42,6 @@ export interface BoundOptions {
   readonly extensions?: Partial<Extensions> | undefined
   /** Milliseconds since 1970, from which calendars are looked up; default: now. */
   readonly nowMs?: number | undefined
-  /** Whether schedules are looked for, which takes longest. */
-  readonly schedules?: boolean | undefined
 }
 
 /** More rules are only compared, without schedules. */
@@ -51,27 +49,39 @@ const MOST_SCHEDULED = 100
 
 /** Computes what rules let pass in any second, minute, hour and day. */
 export async function boundOf(document: RuleDocument, options: BoundOptions = {}): Promise<BoundReport> {
-  const nowUs = Math.floor(options.nowMs ?? Date.now()) * 1000
-  const replay = await createReplayLimiter(document, { extensions: options.extensions, clock: () => nowUs / 1000 })
+  const { rules, classes } = await compileBounds(document, options)
+  const ofCaller = new WholeSet(classes, rules, 'caller')
+  const ofAll = new WholeSet(classes, rules, 'all')
+  return {
+    rules: rules.map(one => ruleBoundOf(one, rules.length <= MOST_SCHEDULED)),
+    together: {
+      oneCaller: amounts(us => ofCaller.most(us)),
+      allCallers: amounts(us => ofAll.most(us)),
+      open: { oneCaller: ofCaller.open, allCallers: ofAll.open },
+    },
+    findings: findingsOf(document, rules, classes),
+  }
+}
+
+/** What is odd about rules, without the numbers. */
+export async function oddities(document: RuleDocument, options: BoundOptions = {}): Promise<readonly Finding[]> {
+  const { rules, classes } = await compileBounds(document, options)
+  return findingsOf(document, rules, classes)
+}
+
+async function compileBounds(
+  document: RuleDocument,
+  { nowMs = Date.now(), extensions }: BoundOptions,
+): Promise<{ readonly rules: readonly BoundedRule[]; readonly classes: readonly CallClass[] }> {
+  const nowUs = Math.floor(nowMs) * 1000
+  const replay = await createReplayLimiter(document, { extensions, clock: () => nowUs / 1000 })
   try {
     const compiled = new Map(replay.rules.map(rule => [rule.id, rule]))
     const rules = document.rules.flatMap(rule => {
       const one = compiled.get(rule.id)
       return one === undefined ? [] : [new BoundedRule(rule, one, document, nowUs)]
     })
-    const classes = classesOf(document, replay)
-    const ofCaller = new WholeSet(classes, rules, 'caller')
-    const ofAll = new WholeSet(classes, rules, 'all')
-    const withSchedules = options.schedules !== false && rules.length <= MOST_SCHEDULED
-    return {
-      rules: rules.map(one => ruleBoundOf(one, withSchedules)),
-      together: {
-        oneCaller: amounts(us => ofCaller.most(us)),
-        allCallers: amounts(us => ofAll.most(us)),
-        open: { oneCaller: ofCaller.open, allCallers: ofAll.open },
-      },
-      findings: findingsOf(document, rules, classes),
-    }
+    return { rules, classes: classesOf(document, replay) }
   } finally {
     await replay.limiter.close()
   }

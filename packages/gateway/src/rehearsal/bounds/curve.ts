@@ -89,6 +89,7 @@ function mostTouched(startOf: (at: number) => number, longestUs: number, nowUs: 
 }
 
 const MOST_TRIED = 64
+const MOST_COVERS = 20_000
 
 /** What all of these limits together admit; Infinity if there are none. */
 export function mostOf(curves: readonly Curve[], lengthUs: number): number {
@@ -97,12 +98,15 @@ export function mostOf(curves: readonly Curve[], lengthUs: number): number {
   const windows = curves.filter(({ windowUs }) => windowUs !== undefined)
   // the cheapest per microsecond first
   windows.sort((a, b) => a.units / a.windowUs! - b.units / b.windowUs!)
+  let covers = 0
   const coverRest = (from: number, restUs: number, spent: number): void => {
     if (restUs <= 0) {
       least = Math.min(least, spent)
       return
     }
     for (const curve of curves) least = Math.min(least, spent + curve.most(restUs))
+    // what was found so far is a bound, too
+    if (covers++ > MOST_COVERS) return
     for (let index = from; index < windows.length; index++) {
       const { windowUs, units } = windows[index]!
       if (spent + (restUs / windowUs!) * units >= least) return

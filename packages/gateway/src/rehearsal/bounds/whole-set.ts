@@ -10,7 +10,8 @@ export interface OpenClass {
 
 type Scope = 'caller' | 'all'
 
-const MOST_CHOICES = 14
+/** So many choices are compared; after that the first one is taken, which bounds as well, only less tightly. */
+const MOST_CHOICES = 20_000
 
 /** What all rules together let pass, of one caller or of all. */
 export class WholeSet {
@@ -56,34 +57,31 @@ export class WholeSet {
       )
     }
     // every class of calls is bounded by a rule of it, or by all of its rules together: the cheapest choice
-    const classes = withoutSupersets(this.#classes)
+    // those with the fewest rules leave the least choice
+    const classes = [...this.#classes].sort((one, other) => one.length - other.length)
     const common = classes[0]!.filter(one => classes.every(rules => rules.includes(one)))
     let least = common.length > 0 ? jointOf(common) : Number.POSITIVE_INFINITY
-    const choose = (left: readonly (readonly BoundedRule[])[], spent: number, depth: number): void => {
+    let compared = 0
+    const choose = (left: readonly (readonly BoundedRule[])[], spent: number): void => {
       if (spent >= least) return
       const [first] = left
       if (first === undefined) {
         least = spent
         return
       }
-      const choices = depth < MOST_CHOICES ? first : first.slice(0, 1)
+      const isOver = compared++ > MOST_CHOICES
+      const choices = isOver ? first.slice(0, 1) : first
       for (const one of choices) {
         choose(
           left.filter(rules => !rules.includes(one)),
           spent + weightOf(one),
-          depth + 1,
         )
       }
-      if (first.length > 1) choose(left.slice(1), spent + jointOf(first), depth + 1)
+      if (first.length > 1 && !isOver) choose(left.slice(1), spent + jointOf(first))
     }
-    choose(classes, 0, 0)
+    choose(classes, 0)
     return least
   }
-}
-
-/** A class whose rules are among those of another one is bounded by what bounds that one's rules; the others follow. */
-function withoutSupersets(classes: readonly (readonly BoundedRule[])[]): (readonly BoundedRule[])[] {
-  return [...classes].sort((one, other) => one.length - other.length)
 }
 
 function bounds(one: BoundedRule, scope: Scope): boolean {
@@ -93,8 +91,7 @@ function bounds(one: BoundedRule, scope: Scope): boolean {
 
 function whyOpen(rules: readonly BoundedRule[], scope: Scope): string {
   if (rules.length === 0) return 'no rule matches it'
-  const [reasons] = [rules.map(one => `rule "${one.rule.id}": ${one.unbounded ?? whyNot(one, scope)}`)]
-  return reasons.join('; ')
+  return rules.map(one => `rule "${one.rule.id}": ${one.unbounded ?? whyNot(one, scope)}`).join('; ')
 }
 
 function whyNot({ rule, free }: BoundedRule, scope: Scope): string {
