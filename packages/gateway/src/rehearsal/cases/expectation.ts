@@ -71,8 +71,8 @@ export function readExpectation(reader: Reader, value: unknown, path: Path, name
 
 /** What a call has to become if only other things are said of it. */
 function usualResult({ by, reason, retryAfterMs, status, passed, refused, refusedBy }: Draft): Draft['result'] {
-  if ([by, reason, retryAfterMs, status].some(one => one !== undefined)) return 'refused'
-  return passed === undefined && refused === undefined && Object.keys(refusedBy).length === 0 ? 'pass' : undefined
+  if (passed !== undefined || refused !== undefined || Object.keys(refusedBy).length > 0) return undefined
+  return [by, reason, retryAfterMs, status].some(one => one !== undefined) ? 'refused' : 'pass'
 }
 
 function readPhrases(reader: Reader, value: string | readonly unknown[], path: Path, draft: Draft): void {

@@ -23,11 +23,15 @@ export interface CaseBook {
 /** Reads a file of cases and the files that it includes, which are in its folder or below. */
 export async function openCases(file: string): Promise<CaseBook> {
   const texts = new Map<string, string>()
+  const seen = new Set<string>()
   const mistakes: Mistake[] = []
   const folder = await realpath(dirname(file)).catch(() => resolve(dirname(file)))
   let head: CaseFileHead | undefined
   const open = async (path: string): Promise<void> => {
-    if (texts.has(path)) return
+    // the same file may be named in several ways
+    const real = await realpath(path)
+    if (seen.has(real)) return
+    seen.add(real)
     const text = (await readRegularFile(path, { mostBytes: LARGEST_BYTES })).toString('utf8')
     texts.set(path, text)
     const one = readHead(text, path)
