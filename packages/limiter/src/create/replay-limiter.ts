@@ -46,8 +46,12 @@ export function createReplayLimiter(document: RuleDocument, options: ReplayOptio
     ...{ clock: options.clock, timers: options.timers, maxKeys: options.maxKeys },
     ...fleet,
   })
-  const compiled = engine.compile(local)
-  const selector = new RuleSelector(engine.decider.rules, compiled)
+  let made: RuleSelector | undefined
+  // most callers never ask for it
+  const selector = (): RuleSelector => {
+    made ??= new RuleSelector(engine.decider.rules, engine.compile(local))
+    return made
+  }
   const states: RuleState[] = []
   return {
     limiter: new Limiter(engine),
@@ -55,13 +59,13 @@ export function createReplayLimiter(document: RuleDocument, options: ReplayOptio
     addressOf: engine.addressOf,
     start: () => engine.start(),
     select(call, found) {
-      const size = selector.find(call, states, undefined)
+      const size = selector().find(call, states, undefined)
       if (size === DENIED) return size
       for (let i = 0; i < size; i++) found[i] = states[i]!.rule
       return size
     },
     get deniedBy() {
-      return selector.deniedBy?.rule
+      return selector().deniedBy?.rule
     },
   }
 }

@@ -37,7 +37,7 @@ function ruleText(random: () => number, id: string): string {
     `{ id: ${id}, limit: ${limit}, algorithm: token-bucket, burst: ${burst} }`,
     `{ id: ${id}, limit: ${limit}, algorithm: token-bucket, burst: ${burst}, refill: interval }`,
     `{ id: ${id}, limit: ${limit}, algorithm: leaky-bucket, burst: ${burst} }`,
-    `{ id: ${id}, limit: ${count}/day, algorithm: fixed-window, zone: Europe/Berlin }`,
+    `{ id: ${id}, limit: ${count}/day, algorithm: fixed-window }`,
   ])
 }
 

@@ -1,4 +1,5 @@
 import type { CompiledRule } from 'diana-limiter/gateway'
+import { startsFrom } from './calendar-starts.ts'
 
 /*
  * How much a limit admits in any interval of a length: all calls whose moments are at least x and below x + length, in whole
@@ -62,21 +63,10 @@ function longestOf(periodUs: number): number {
   return periodUs + 0.5
 }
 
-const MOST_PERIODS = 1500
-
 /** How many periods of a calendar an interval touches at the most, in the years to come. */
 function mostTouched(startOf: (at: number) => number, longestUs: number, nowUs: number): (lengthUs: number) => number {
-  let starts: number[] | undefined
   return lengthUs => {
-    if (starts === undefined) {
-      starts = [startOf(nowUs)]
-      // three years of days, and so on: clocks change in the same way each year
-      const until = nowUs + Math.max(3 * 366 * 86_400e6, 4 * longestUs)
-      for (let at = nowUs; at < until && starts.length < MOST_PERIODS; at += longestUs * 0.4) {
-        const start = startOf(Math.round(at))
-        if (start !== starts.at(-1)) starts.push(start)
-      }
-    }
+    const starts = startsFrom(startOf, longestUs, nowUs)
     let most = 0
     let first = 0
     // an interval that ends with the first moment of a period

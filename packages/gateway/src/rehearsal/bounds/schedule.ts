@@ -1,4 +1,5 @@
 import type { CompiledRule } from 'diana-limiter/gateway'
+import { startsFrom } from './calendar-starts.ts'
 
 type Meter = CompiledRule['meters'][number]
 
@@ -87,11 +88,7 @@ function nextMultiple(nowUs: number, periodUs: number): number {
 
 /** The next beginning of a period, and that of one that is short enough for the interval to touch three. */
 function nextStarts(startOf: (at: number) => number, longestUs: number, lengthUs: number, nowUs: number): number[] {
-  const starts: number[] = []
-  for (let at = nowUs; starts.length < 1500 && at < nowUs + 3 * 366 * 86_400e6; at += longestUs * 0.4) {
-    const start = startOf(Math.round(at))
-    if (start > nowUs && start !== starts.at(-1)) starts.push(start)
-  }
+  const starts = startsFrom(startOf, longestUs, nowUs).filter(start => start > nowUs)
   const short = starts.find((start, index) => index + 1 < starts.length && starts[index + 1]! - start <= lengthUs - 2)
   return [...starts.slice(0, 1), ...(short === undefined ? [] : [short])]
 }
