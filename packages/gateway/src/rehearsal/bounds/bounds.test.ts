@@ -37,6 +37,7 @@ function ruleText(random: () => number, id: string): string {
     `{ id: ${id}, limit: ${limit}, algorithm: token-bucket, burst: ${burst} }`,
     `{ id: ${id}, limit: ${limit}, algorithm: token-bucket, burst: ${burst}, refill: interval }`,
     `{ id: ${id}, limit: ${limit}, algorithm: leaky-bucket, burst: ${burst} }`,
+    `{ id: ${id}, limit: ${count}/s, algorithm: warm-up, warmUp: ${burst}s }`,
     `{ id: ${id}, limit: ${count}/day, algorithm: fixed-window }`,
   ])
 }
@@ -47,6 +48,12 @@ async function compile(text: string): Promise<readonly CompiledRule[]> {
   const replay = await createReplayLimiter(document!, { clock: () => NOW_US / 1000 })
   await replay.limiter.close()
   return replay.rules
+}
+
+/** One call after another: some meters price a larger call otherwise. */
+function takeAll(meter: Meter, state: Float64Array, now: number, calls: number): void {
+  if (!meter.envelope?.onlyForCost1) meter.take(state, 0, now, calls, 0)
+  else for (let i = 0; i < calls; i++) meter.take(state, 0, now, 1, 0)
 }
 
 /** The most calls of random schedules in any interval of each length. */
@@ -71,7 +78,7 @@ function search(
       })
       const calls = random() < 0.6 ? room : Math.min(room, 1 + Math.floor(random() * room))
       if (calls > 0) {
-        meters.forEach((meter, index) => void meter.take(states[index]!, 0, now, calls, 0))
+        for (const [index, meter] of meters.entries()) takeAll(meter, states[index]!, now, calls)
         moments.push(now)
         amounts.push(calls)
       }

@@ -21,6 +21,7 @@ const MOST_BURSTS = 20_000
 /** After so many it is known how many there will be. */
 const SAMPLE_BURSTS = 500
 const KEPT_BURSTS = 1000
+const WARM_CALLS = 5000
 
 /** The schedule of calls that gets most out of these meters in an interval, found with the meters themselves. */
 export function findSchedule(
@@ -30,9 +31,9 @@ export function findSchedule(
   nowUs: number,
 ): Schedule | undefined {
   let best: Schedule | undefined
-  for (const { startUs, early } of beginnings(meters, lengthUs, cost, nowUs)) {
+  for (const beginning of beginnings(meters, lengthUs, cost, nowUs)) {
     for (const isPatient of [true, false]) {
-      const found = play(meters, { startUs, early }, lengthUs, cost, isPatient)
+      const found = play(meters, beginning, lengthUs, cost, isPatient)
       if (found !== undefined && (best === undefined || found.reached > best.reached)) best = found
     }
   }
@@ -43,11 +44,14 @@ interface Beginning {
   readonly startUs: number
   /** How long before the interval a single call comes. */
   readonly early?: number | undefined
+  /** So many calls come before, as fast as they pass: a limiter that warms up is warm then. */
+  readonly warm?: number | undefined
 }
 
 /** Where intervals may begin: anywhere, just before a window of the clock ends, or just before a window that a call has begun ends. */
 function beginnings(meters: readonly Meter[], lengthUs: number, cost: number, nowUs: number): Beginning[] {
   const found: Beginning[] = [{ startUs: nowUs }]
+  if (meters.some(({ envelope }) => envelope?.onlyForCost1)) found.push({ startUs: nowUs, warm: WARM_CALLS })
   for (const meter of meters) {
     const { envelope } = meter
     if (envelope?.most !== undefined) {
@@ -111,7 +115,7 @@ function timeToFill(meters: readonly Meter[], filled: Meter, beforeUs: number, c
 
 function play(
   meters: readonly Meter[],
-  { startUs, early }: Beginning,
+  { startUs: givenUs, early, warm = 0 }: Beginning,
   lengthUs: number,
   cost: number,
   isPatient: boolean,
@@ -128,6 +132,13 @@ function play(
   }
   const room = (now: number): number =>
     Math.max(0, Math.floor(Math.min(...meters.map((meter, index) => meter.remaining(states[index]!, 0, now))) / cost))
+  let startUs = givenUs
+  for (let calls = 0; calls < warm; calls++) {
+    take(startUs, 1)
+    const wait = Math.max(...meters.map((meter, index) => meter.delay(states[index]!, 0, startUs, cost)))
+    if (!Number.isFinite(wait)) return undefined
+    startUs += Math.max(1, wait)
+  }
   if (early !== undefined) {
     for (const [index, meter] of meters.entries())
       if (meter.delay(states[index]!, 0, startUs - early, cost) > 0) return undefined

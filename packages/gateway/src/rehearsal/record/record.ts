@@ -27,16 +27,18 @@ export async function recordCases(rules: RuleSet, { log, format, most, input }: 
   const recorded: Case = {
     ...{ name: 'recorded', place: steps[0]!.place, beginUs, processes: 1, outages: [], steps },
   }
-  const verdicts: Verdict[] = []
-  await runCase(rules, recorded, { onCall: (_, verdict) => void verdicts.push(verdict) })
+  // calls that wait are decided after later ones
+  const verdicts = new Map<Step, Verdict>()
+  await runCase(rules, recorded, { onCall: (_, verdict, __, step) => void verdicts.set(step, verdict) })
+  const from = log === '-' ? 'standard input' : log
   const lines = [
-    `# ${steps.length} calls of ${log}, and what ${rules.file} made of them when they were recorded`,
+    `# ${steps.length} calls of ${from}, and what ${rules.file} made of them when they were recorded`,
     `begin: ${new Date(beginUs / 1000).toISOString()}`,
     'cases:',
-    `  - name: calls of ${JSON.stringify(log)}`.replaceAll('"', ''),
+    `  - name: ${JSON.stringify(`calls of ${from}`)}`,
     '    steps:',
   ]
-  for (const [index, step] of steps.entries()) lines.push(`      - ${lineOf(step, verdicts[index])}`)
+  for (const step of steps) lines.push(`      - ${lineOf(step, verdicts.get(step))}`)
   return lines
 }
 

@@ -25,7 +25,7 @@ export interface CaseResult {
 
 /** Follows what becomes of calls, such as the coverage. */
 export interface CallObserver {
-  onCall(call: Call, verdict: Verdict, process: ReplayLimiter): void
+  onCall(call: Call, verdict: Verdict, process: ReplayLimiter, step: Step): void
   onEnd?(verdict: Verdict, status: number): void
 }
 
@@ -139,7 +139,7 @@ class CaseRun {
       const by = verdict.rule ?? verdict.reason ?? ''
       outcome.refusedBy.set(by, (outcome.refusedBy.get(by) ?? 0) + 1)
     }
-    this.#observer?.onCall(call, verdict, this.#scene.processes[step.process - 1]!)
+    this.#observer?.onCall(call, verdict, this.#scene.processes[step.process - 1]!, step)
     const fault = faultOfCall(step.expect, verdict, n === step.loop.calls, this.#scene.nowUs / 1000)
     // the first wrong call of a loop says what is wrong with the others
     if (fault !== undefined && outcome.wrong++ === 0) {
