@@ -2,6 +2,7 @@ import { realpath } from 'node:fs/promises'
 import { dirname, relative, resolve, sep } from 'node:path'
 import type { Mistake } from 'diana-limiter'
 import { readRegularFile } from 'diana-limiter/gateway'
+import { type PlacedValues, readValues } from 'diana-limiter/schema'
 import type { Caller, Case, RuleNames } from './case-file.ts'
 import { type CaseFileHead, readCases, readHead } from './read-cases.ts'
 import { show } from './reader.ts'
@@ -22,7 +23,7 @@ export interface CaseBook {
 
 /** Reads a file of cases and the files that it includes, which are in its folder or below. */
 export async function openCases(file: string): Promise<CaseBook> {
-  const texts = new Map<string, string>()
+  const texts = new Map<string, PlacedValues>()
   const seen = new Set<string>()
   const mistakes: Mistake[] = []
   const folder = await realpath(dirname(file)).catch(() => resolve(dirname(file)))
@@ -33,8 +34,9 @@ export async function openCases(file: string): Promise<CaseBook> {
     if (seen.has(real)) return
     seen.add(real)
     const text = (await readRegularFile(path, { mostBytes: LARGEST_BYTES })).toString('utf8')
-    texts.set(path, text)
-    const one = readHead(text, path)
+    const values = readValues(text, path)
+    texts.set(path, values)
+    const one = readHead(values, path)
     head ??= one
     for (const name of one.include) {
       const at = one.placeOf('include')
@@ -66,7 +68,7 @@ export async function openCases(file: string): Promise<CaseBook> {
     read(names) {
       const callers = new Map<string, Caller>()
       // included files define callers that the file itself uses
-      const read = [...texts].reverse().map(([path, text]) => readCases(text, path, names, callers))
+      const read = [...texts].reverse().map(([path, values]) => readCases(values, path, names, callers))
       return {
         cases: read.reverse().flatMap(({ cases }) => cases),
         mistakes: [...mistakes, ...read.flatMap(one => one.mistakes)],

@@ -1,5 +1,5 @@
 import type { Mistake } from 'diana-limiter'
-import { readValues } from 'diana-limiter/schema'
+import type { PlacedValues } from 'diana-limiter/schema'
 import type { Caller, Case, Outage, RuleNames, Step } from './case-file.ts'
 import { CALL_WORDS, readCaller, readStep, STEP_WORDS, type StepContext } from './read-step.ts'
 import { durationUs, isMap, type Path, Reader, show } from './reader.ts'
@@ -38,8 +38,7 @@ export interface CaseFileHead {
 }
 
 /** Reads which rules and which other files a file of cases names. */
-export function readHead(text: string, file: string): CaseFileHead {
-  const values = readValues(text, file)
+export function readHead(values: PlacedValues, file: string): CaseFileHead {
   const reader = new Reader(file, values)
   const { value } = values
   const given = isMap(value) ? value : {}
@@ -52,8 +51,7 @@ export function readHead(text: string, file: string): CaseFileHead {
 }
 
 /** Reads the cases of a file. `shared` are the callers of files that include it or that it includes. */
-export function readCases(text: string, file: string, names: RuleNames, shared: Map<string, Caller>): CaseFile {
-  const values = readValues(text, file)
+export function readCases(values: PlacedValues, file: string, names: RuleNames, shared: Map<string, Caller>): CaseFile {
   const reader = new Reader(file, values)
   if (values.mistakes.length > 0) return { cases: [], mistakes: reader.mistakes }
   const given = reader.map(values.value, [], FILE_WORDS, 'a file of cases')
