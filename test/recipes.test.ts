@@ -7,7 +7,7 @@ import { run } from '../packages/gateway/src/cli/run.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = join(root, 'examples/recipes')
-const files = readdirSync(folder)
+const files = readdirSync(folder).filter(file => !file.endsWith('.cases.yaml'))
 const page = readFileSync(join(root, 'docs/recipes.md'), 'utf8')
 
 const SECOND = 1000

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events'
-import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { Algorithm } from '../algorithms/algorithm.ts'
 import { type Clock, inMicroseconds, steadyMicroseconds } from '../common/clock.ts'
@@ -165,9 +165,9 @@ export class Engine {
     this.limits.close()
     this.guard?.close()
     await this.live.close()
-    await Promise.race([this.shared.close(), pause(CLOSING_MS, undefined, { ref: false })])
+    await atMost(CLOSING_MS, this.shared.close())
     // counts that were not reported yet are reported, unless Redis hangs
-    await Promise.race([this.#reporter?.close(), pause(CLOSING_MS, undefined, { ref: false })])
+    await atMost(CLOSING_MS, this.#reporter?.close())
     this.options.disconnect?.()
     this.options.machine?.close()
   }
@@ -326,4 +326,13 @@ export class Engine {
       warnOfEach(SOURCE_WARNINGS[event], trouble)
     })
   }
+}
+
+/** Waits for something, but no longer than this. The timer ends with it: it would keep all that was closed in memory. */
+async function atMost(ms: number, work: unknown): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>(resolve => {
+    timer = setTimeout(resolve, ms).unref()
+  })
+  await Promise.race([work, late]).finally(() => clearTimeout(timer))
 }
