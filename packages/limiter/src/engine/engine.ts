@@ -184,8 +184,13 @@ export class Engine {
   /** Counts a call that could not be judged, and says whether it may pass. */
   passUnjudged(): boolean {
     const passes = this.document.whenFailed !== 'refuse'
-    this.counters.unjudged[passes ? 'passed' : 'refused']++
+    this.countUnjudged(passes)
     return passes
+  }
+
+  /** Counts a call that was not decided. */
+  countUnjudged(passes: boolean): void {
+    this.counters.unjudged[passes ? 'passed' : 'refused']++
   }
 
   ruleNamed(id: string): RuleState {

@@ -33,7 +33,8 @@ export function readDocument(
   if (problems.length > 0) return { problems }
   const { plugins, ...kept } = read.data
   const named = plugins.length > 0 ? { plugins } : {}
-  return { document: { ...apart(kept, vocabulary), ...named, rules }, problems }
+  const states = isMap(value) && value.trustProxy !== undefined ? { statesProxies: true } : {}
+  return { document: { ...apart(kept, vocabulary), ...named, rules, ...states }, problems }
 }
 
 /** The other problems: an option without a value is not reported again for its value. */
