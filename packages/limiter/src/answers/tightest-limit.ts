@@ -1,11 +1,11 @@
 import type { Decision } from '../verdict.ts'
-import { type Limits, resetMs } from './draft-11.ts'
+import { isUnnamed, type Limits, resetMs } from './draft-11.ts'
 
 /** Of the limits that refuse, or else of all, the one with least left; of equals, the one that takes longest. */
 export function tightestLimit({ decisions }: Limits): Decision | undefined {
   let tightest: Decision | undefined
   for (const decision of decisions) {
-    if (!decision.shadow && (tightest === undefined || isTighter(decision, tightest))) tightest = decision
+    if (!isUnnamed(decision) && (tightest === undefined || isTighter(decision, tightest))) tightest = decision
   }
   return tightest
 }

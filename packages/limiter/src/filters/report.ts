@@ -13,6 +13,7 @@ const failures = {
   cost: 'cost failed, so the call counted as 1',
   headers: 'the rate-limit headers of a call could not be written; its verdict stands',
   peer: 'peer failed, so the call has no address',
+  proxies: 'the setting of trusted proxies failed, so the call has the address of its peer',
   onRefused: 'onRefused failed, so the call was refused with the answer of Diana',
   settlement: 'the cost of a call could not be read, so its estimate stays charged',
 } as const

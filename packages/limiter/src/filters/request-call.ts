@@ -1,10 +1,12 @@
 import { type Call, lazy } from '../call.ts'
 import { valueNow } from '../common/sync-function.ts'
 import { warnOnce } from '../common/warn-once.ts'
+import { wholeAddress } from '../http/address-bits.ts'
 import { addressPast, lastAddress, parseNetwork } from '../http/ip-address.ts'
 import type { LimitedCall, LimitOfCall } from '../limits/limit-of-call.ts'
 import type { RuleDocument } from '../rules/rule.ts'
 import type { Filter } from './filter.ts'
+import type { FrameworkProxies } from './frameworks/framework.ts'
 import { pathBehindHost, queryOf, spelledPath } from './frameworks/spelled-path.ts'
 import type { FoundValues } from './one-line/request-functions.ts'
 import { report } from './report.ts'
@@ -115,9 +117,9 @@ export class RequestCall<Request> implements LimitedCall {
   }
 
   #addressBy(headers: Call['headers']): string | undefined {
-    const { trust, framework } = this.#filter
+    const { trust } = this.#filter
     const { document } = trust
-    const proxies = document.statesProxies === true ? undefined : framework.proxies?.(this.request)
+    const proxies = document.statesProxies === true ? undefined : this.#proxiesOfFramework()
     if (document !== knownDocument) {
       knownDocument = document
       warnOfTrust(document)
@@ -128,8 +130,24 @@ export class RequestCall<Request> implements LimitedCall {
     const { trusted, isTrusted } = proxies ?? {}
     if (trusted !== undefined) return lastAddress(trusted)
     const forwarded = headers?.[document.forwardedBy]
-    if (isTrusted !== undefined) return addressPast(isTrusted, this.#peer(), forwarded, document.forwardedBy)
-    return trust.addressOf(this.#peer(), forwarded)
+    if (isTrusted === undefined) return trust.addressOf(this.#peer(), forwarded)
+    try {
+      return addressPast(isTrusted, this.#peer(), forwarded, document.forwardedBy)
+    } catch (error) {
+      report(error, this.request, this.#filter, 'proxies')
+      return wholeAddress(this.#peer())
+    }
+  }
+
+  /** A function of the application may be behind the setting. */
+  #proxiesOfFramework(): FrameworkProxies | undefined {
+    const { framework } = this.#filter
+    try {
+      return framework.proxies?.(this.request)
+    } catch (error) {
+      report(error, this.request, this.#filter, 'proxies')
+      return undefined
+    }
   }
 
   /** A function of the application that throws must not interrupt the decision: the call then has no address. */

@@ -1,5 +1,5 @@
 import type { AlgorithmName } from '../../algorithms/options.ts'
-import { DURATION_PATTERN, durationFault, parseDuration } from '../../common/duration.ts'
+import { DURATION_PATTERN, durationFault, FOREVER, parseDuration } from '../../common/duration.ts'
 import { redisAddressFault } from '../../common/redis-url.ts'
 import { isAsyncFunction } from '../../common/sync-function.ts'
 import { certificateParts } from '../../http/client-certificate.ts'
@@ -307,13 +307,17 @@ function headerStyle(value: unknown): string | undefined {
   return wrong !== undefined && /^draft-(?:8|9|10)$/.test(String(value)) ? `${wrong}: draft-11 has its form` : wrong
 }
 
+function blockTime(value: unknown): string | undefined {
+  return value === FOREVER ? undefined : duration(value)
+}
+
 function blockFault(value: unknown): string | undefined {
   if (value === 'manual') return undefined
-  if (!isMap(value)) return duration(value)
+  if (!isMap(value)) return blockTime(value)
   const wrong = mapOf('block', {
-    first: duration,
+    first: blockTime,
     factor: number(1, 100),
-    max: duration,
+    max: blockTime,
     forgetAfter: duration,
     clear: flag,
   })(value)
