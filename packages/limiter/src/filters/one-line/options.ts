@@ -274,6 +274,9 @@ function limitOf(given: RateLimitOptions<never, never, never>): SortedLimit {
   const { limit } = given as { readonly limit: unknown }
   const isPlans = isMap(limit) && typeof limit.by === 'function'
   if (typeof limit !== 'function' && !isPlans) return { ofRule: limit }
+  if (Array.isArray(given.by) && given.by.length === 0) {
+    throw fault("limit is a function, so callers need names to count them by: write by: 'ip', or by: request => …")
+  }
   const isQueue = given.whenFull === 'wait' && given.algorithm === 'leaky-bucket'
   if (!isPlans && (isQueue || given.algorithm === 'warm-up')) {
     throw fault(`limit must have a default for ${given.algorithm}: write limit: { by: request => …, default: '5/s' }`)

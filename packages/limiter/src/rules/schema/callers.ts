@@ -75,7 +75,8 @@ const statuses = z
 export const countWhenSchema: z.ZodType<readonly StatusRange[]> = listOf(statuses, { min: 1, max: 100 })
 
 /** A duration, or no end. */
-const blockTime = z.union([duration, z.literal(FOREVER).transform(() => FOREVER_MS)])
+const endless = z.literal(FOREVER).transform(() => FOREVER_MS)
+const blockTime = z.union([duration, endless])
 
 const growingBlock: z.ZodType<GrowingBlock> = z
   .strictObject({
@@ -103,7 +104,8 @@ const growingBlock: z.ZodType<GrowingBlock> = z
   })
 
 export const blockSchema: z.ZodType<number | 'manual' | GrowingBlock> = z.union([
-  blockTime,
+  duration,
+  endless,
   z.literal('manual'),
   growingBlock,
 ])
