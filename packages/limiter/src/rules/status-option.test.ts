@@ -4,11 +4,17 @@ import { createLimiter } from '../create/create-limiter.ts'
 const call = { method: 'GET', path: '/' }
 
 it('status is short for answer.status, in a document and in a rule, also of addRule', async () => {
-  const rules = [{ id: 'a', limit: '1/h' }, { id: 'b', limit: '0/h', status: 418, match: { path: '/b' } }] as const
+  const rules = [
+    { id: 'a', limit: '1/h' },
+    { id: 'b', limit: '0/h', status: 418, match: { path: '/b' } },
+  ] as const
   const limiter = await createLimiter({ status: 429, answer: { headers: 'draft-7' }, rules })
   limiter.addRule({ id: 'c', limit: '0/h', status: 420, match: { path: '/c' } })
   await limiter.check(call)
-  const answers = [await limiter.check(call), ...(await Promise.all(['/b', '/c'].map(path => limiter.check({ ...call, path }))))]
+  const answers = [
+    await limiter.check(call),
+    ...(await Promise.all(['/b', '/c'].map(path => limiter.check({ ...call, path })))),
+  ]
   expect(answers.map(({ answer }) => answer)).toEqual([429, 418, 420].map(status => ({ status, headers: 'draft-7' })))
   await limiter.close()
 })
