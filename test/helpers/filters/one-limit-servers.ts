@@ -19,7 +19,7 @@ import { rateLimit as http } from '../../../packages/limiter/src/filters/http.ts
 import { rateLimit as koa } from '../../../packages/limiter/src/filters/koa.ts'
 import { DianaModule } from '../../../packages/limiter/src/filters/nest.ts'
 import type { OwnLimiter } from '../../../packages/limiter/src/filters/one-line/own-limiter.ts'
-import type { AnyRateLimitOptions } from '../../../packages/limiter/src/testing/filters/one-limit.ts'
+import type { AnyRateLimitOptions } from '../../../packages/limiter/src/testing/filters/scene.ts'
 import type { FilterService } from '../../../packages/limiter/src/testing/filters/service.ts'
 import type { ServerUnderTest } from '../../../packages/limiter/src/testing/filters/suite.ts'
 import { listen } from './listen.ts'

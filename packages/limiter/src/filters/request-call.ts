@@ -1,9 +1,9 @@
 import { type Call, lazy } from '../call.ts'
 import { valueNow } from '../common/sync-function.ts'
 import { warnOnce } from '../common/warn-once.ts'
+import type { LimitedCall, LimitOfCall } from '../decision/limit-of-call.ts'
 import { wholeAddress } from '../http/address-bits.ts'
 import { addressPast, lastAddress, parseNetwork } from '../http/ip-address.ts'
-import type { LimitedCall, LimitOfCall } from '../limits/limit-of-call.ts'
 import type { RuleDocument } from '../rules/rule.ts'
 import type { Filter } from './filter.ts'
 import type { FrameworkProxies } from './frameworks/framework.ts'
@@ -127,6 +127,7 @@ export class RequestCall<Request> implements LimitedCall {
     if (proxies?.believes === 'everyone') warnOnce('DIANA_TRUSTS_EVERYONE')
     const isNobody = proxies === undefined ? document.trustProxy === 0 : proxies.believes === 'nobody'
     if (isNobody && isForwarded(headers)) warnOfUntrustedProxy()
+    if (proxies?.believes === 'nobody') return wholeAddress(this.#peer())
     const { trusted, isTrusted } = proxies ?? {}
     if (trusted !== undefined) return lastAddress(trusted)
     const forwarded = headers?.[document.forwardedBy]

@@ -2,12 +2,12 @@ import { setMaxListeners } from 'node:events'
 import type { Call } from '../call.ts'
 import { type Repeated, repeat, visitAll } from '../common/background.ts'
 import { warnOnce } from '../common/warn-once.ts'
+import { type LimitedCall, type LimitOfCall, limitOfCall } from '../decision/limit-of-call.ts'
 import type { CallerLimits, RuleState, RuleWithLimits } from '../decision/rule-state.ts'
 import { describePart } from '../dimensions/key.ts'
 import { fetchText } from '../sources/client/fetch-text.ts'
 import type { SendCommand } from '../stores/redis/send-command.ts'
 import { LimitCache, type LimitEntry, LONGEST_TEXT, TIMEOUT_MS } from './limit-cache.ts'
-import { type LimitedCall, type LimitOfCall, limitOfCall } from './limit-of-call.ts'
 import { MemoryOverrides, type OverrideStore, RedisOverrides } from './overrides.ts'
 
 /** How soon a change of an override is seen by other processes. */

@@ -1,6 +1,6 @@
 export { type AlgorithmSuiteOptions, algorithmSuite } from './algorithms/suite.ts'
 export { type DimensionSuiteOptions, dimensionSuite } from './dimensions/suite.ts'
-export type { AnyRateLimitOptions } from './filters/one-limit.ts'
+export type { AnyRateLimitOptions } from './filters/scene.ts'
 export { FilterService } from './filters/service.ts'
 export { type FilterSuiteOptions, filterSuite, type ServerUnderTest } from './filters/suite.ts'
 export { type RefuseOptions, refuseAll, resetAll } from './refuse.ts'

@@ -25,6 +25,7 @@ export class DianaGuard implements CanActivate {
 
   constructor(limiter: Limiter, options: FilterOptions<NestRequest, NestReply> & OneLimitParts = {}) {
     assertLimiter(limiter, 'DianaGuard')
+    if (typeof options !== 'object') assertOptions(options, 'DianaGuard')
     const { functions, passesPreflights, ...rest } = options
     assertOptions(rest, 'DianaGuard')
     this.#limiter = limiter

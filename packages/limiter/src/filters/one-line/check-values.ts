@@ -27,6 +27,8 @@ type Checks = Readonly<Record<string, Check>>
 interface AlgorithmTerms {
   readonly limit: 'rate' | 'count'
   readonly hasCalendar?: true
+  /** When it cannot count a limit of 0, which stands for one that comes with each call. */
+  readonly needsLimit?: 'if calls wait' | 'always'
   readonly options: Checks
 }
 
@@ -59,8 +61,16 @@ export const algorithmTerms: Readonly<Record<string, AlgorithmTerms>> = {
       refill: oneOf('continuous', 'interval'),
     },
   },
-  'leaky-bucket': { limit: 'rate', options: { burst: whole(0, MOST_COUNT), delay: whole(0, MOST_COUNT) } },
-  'warm-up': { limit: 'rate', options: { warmUp: duration, coldFactor: number(1 + Number.EPSILON, 100) } },
+  'leaky-bucket': {
+    limit: 'rate',
+    needsLimit: 'if calls wait',
+    options: { burst: whole(0, MOST_COUNT), delay: whole(0, MOST_COUNT) },
+  },
+  'warm-up': {
+    limit: 'rate',
+    needsLimit: 'always',
+    options: { warmUp: duration, coldFactor: number(1 + Number.EPSILON, 100) },
+  },
   concurrency: { limit: 'count', options: {} },
   adaptive: { limit: 'count', options: { min: whole(1, MOST_COUNT) } },
 } satisfies Record<AlgorithmName, AlgorithmTerms>
@@ -156,6 +166,12 @@ export function limitChecks(given: Readonly<Record<string, unknown>>): {
     limitFault: oneLimit(algorithm),
     burstFault: ownOptions(algorithm).burst!,
   }
+}
+
+/** Whether a limit that a function gives needs a default that is written. */
+export function needsDefault(given: Readonly<Record<string, unknown>>): boolean {
+  const when = algorithmTerms[algorithmOf(given)]?.needsLimit
+  return when === 'always' || (when === 'if calls wait' && given.whenFull === 'wait')
 }
 
 function oneLimit(algorithm: string): Check {

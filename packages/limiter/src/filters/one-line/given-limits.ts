@@ -1,6 +1,6 @@
 import type { Limit } from '../../algorithms/algorithm.ts'
+import type { LimitOfCall } from '../../decision/limit-of-call.ts'
 import { DianaError } from '../../errors.ts'
-import type { LimitOfCall } from '../../limits/limit-of-call.ts'
 import { isMap } from '../../rules/is-map.ts'
 import { parseRate } from '../../rules/limit-text.ts'
 import { show } from '../../rules/show.ts'

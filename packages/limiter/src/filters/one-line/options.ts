@@ -4,8 +4,8 @@ import { isThenable } from '../../common/is-thenable.ts'
 import { valueNow } from '../../common/sync-function.ts'
 import { assertStore } from '../../create/create-limiter.ts'
 import type { LimiterOptions } from '../../create/limiter-options.ts'
+import { limitOfCall } from '../../decision/limit-of-call.ts'
 import { DianaError } from '../../errors.ts'
-import { limitOfCall } from '../../limits/limit-of-call.ts'
 import { answerFaults } from '../../rules/answer-faults.ts'
 import { isMap } from '../../rules/is-map.ts'
 import type { Answer, HeaderStyle } from '../../rules/rule.ts'
@@ -17,7 +17,7 @@ import { unusedOptions } from '../../rules/unused-options.ts'
 import { assertOptions } from '../assert-options.ts'
 import type { FilterOptions } from '../filter.ts'
 import type { RequestCall } from '../request-call.ts'
-import { algorithmOptionNames, joint, limitChecks, valueChecks } from './check-values.ts'
+import { algorithmOptionNames, joint, limitChecks, needsDefault, valueChecks } from './check-values.ts'
 import { foreignRemedy } from './foreign-options.ts'
 import { GivenLimits } from './given-limits.ts'
 import { RequestFunctions } from './request-functions.ts'
@@ -277,8 +277,7 @@ function limitOf(given: RateLimitOptions<never, never, never>): SortedLimit {
   if (Array.isArray(given.by) && given.by.length === 0) {
     throw fault("limit is a function, so callers need names to count them by: write by: 'ip', or by: request => …")
   }
-  const isQueue = given.whenFull === 'wait' && given.algorithm === 'leaky-bucket'
-  if (!isPlans && (isQueue || given.algorithm === 'warm-up')) {
+  if (!isPlans && needsDefault(given as never)) {
     throw fault(`limit must have a default for ${given.algorithm}: write limit: { by: request => …, default: '5/s' }`)
   }
   const plans: Readonly<Record<string, unknown>> = isPlans ? limit : {}

@@ -1,13 +1,9 @@
 import assert from 'node:assert/strict'
-import type { RateLimitOptions } from '../../filters/one-line/options.ts'
 import { soon } from '../sources/watch.ts'
 import type { SuiteTest } from '../suite-test.ts'
 import { ask, http2Client, httpClient, type Reply } from './client.ts'
-import type { FilterSuiteOptions } from './scene.ts'
+import type { AnyRateLimitOptions, FilterSuiteOptions } from './scene.ts'
 import { FilterService } from './service.ts'
-
-/** The options of a filter of one limit, for requests of any framework. */
-export type AnyRateLimitOptions = RateLimitOptions<never, never, never>
 
 interface OneScene {
   readonly service: FilterService

@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createLimiter, type LimiterOptions } from '../../create/create-limiter.ts'
+import type { RateLimitOptions } from '../../filters/one-line/options.ts'
 import type { Limiter } from '../../limiter.ts'
 import type { CommonRuleOptions } from '../../rules/schema/options.ts'
 import { soon } from '../sources/watch.ts'
 import { ask, type FilterClient, http2Client, httpClient, type Reply } from './client.ts'
-import type { AnyRateLimitOptions } from './one-limit.ts'
 import { FilterService } from './service.ts'
+
+/** The options of a filter of one limit, for requests of any framework. */
+export type AnyRateLimitOptions = RateLimitOptions<never, never, never>
 
 /** A server that runs on this machine. */
 export interface ServerUnderTest {
