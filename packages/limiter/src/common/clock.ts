@@ -42,7 +42,7 @@ function isTimeFaked(): boolean {
 
 /** What the platform brings along has no source, and is no proxy. */
 function isFake(date: DateConstructor): boolean {
-  return types.isProxy(date) || !Function.prototype.toString.call(date).includes('[native code]')
+  return types.isProxy?.(date) === true || !Function.prototype.toString.call(date).includes('[native code]')
 }
 
 /**
