@@ -68,7 +68,7 @@ test.each([{ 'x-forwarded-for': '203.0.113.9' }, { forwarded: 'for=203.0.113.9' 
       headers as Record<string, string>,
     )
     expect(warnings).toEqual(['DIANA_PROXY_NOT_TRUSTED'])
-    expect(messages[0]).toContain('the setting "trust proxy" of Express is not read')
+    expect(messages[0]).toContain('Express: trust proxy; Fastify: trustProxy')
   },
 )
 
