@@ -14,6 +14,7 @@ import { rateLimit as onFastify } from '../fastify.ts'
 import { rateLimit as onFetch } from '../fetch.ts'
 import type { Framework } from '../frameworks/framework.ts'
 import { httpFramework } from '../frameworks/http.ts'
+import type { NodeRequest, NodeResponse } from '../frameworks/node.ts'
 import { rateLimit as onHono } from '../hono.ts'
 import { rateLimit as onHttp } from '../http.ts'
 import { MOST_ANSWER_MS } from '../in-time.ts'
@@ -202,8 +203,10 @@ interface Served {
   close(): Promise<unknown>
 }
 
-async function connect(more: Partial<Parameters<typeof onHttp>[0]>): Promise<Served> {
-  const own = onHttp({ ...refused, ...more } as RateLimitOptions<never>)
+type ConnectOptions = RateLimitOptions<NodeRequest, NodeResponse, (error?: unknown) => void>
+
+async function connect(more: Partial<ConnectOptions>): Promise<Served> {
+  const own = onHttp({ ...refused, ...more } as ConnectOptions)
   closing.push(own.close)
   return listen(createServer((request, response) => own(request, response, () => response.end('passed'))))
 }
@@ -219,7 +222,8 @@ async function fastifyApp(more: Partial<Parameters<typeof onFastify>[0]>): Promi
   // with a slow hook, what was sent is not on its way yet when `send` returns
   app.addHook(
     'onSend',
-    async (_request, _reply, payload) => await new Promise(resolve => setImmediate(resolve, payload)),
+    async (_request, _reply, payload) =>
+      await new Promise<typeof payload>(resolve => setImmediate(() => resolve(payload))),
   )
   app.register(onFastify({ ...refused, ...more } as never) as never)
   app.get('/', async () => 'passed')

@@ -234,6 +234,7 @@ describe('rateLimit({ limit })', () => {
   })
 
   const limit = '100/m'
+  const named = (): string => 'x'
   const empty =
     'store is empty, as when an environment variable is not set: give the URL of Redis, or leave store out to count in this process'
   it.each([
@@ -264,7 +265,7 @@ describe('rateLimit({ limit })', () => {
     [{ limit: '2 per min' }, 'limit "2 per min" is not a limit: did you mean 2/m?'],
     [{ limit: '1k/s' }, 'limit "1k/s" is not a limit: did you mean 1000/s?'],
     [
-      { limit: { by: () => 'x' } },
+      { limit: { by: named } },
       'limit.default is missing: write the limit of callers without a value of their own, such as default: 100/h',
     ],
     [
@@ -280,9 +281,9 @@ describe('rateLimit({ limit })', () => {
     [{ limit, algorithm: 'token-buket' }, 'algorithm must be sliding-window, fixed-window,'],
     [{ limit, status: 99 }, 'status must be a whole number from 200 to 599, not 99'],
     [{ limit: ['1/s', () => limit] }, 'limit[1] must not be a function: write one function for limit'],
-    [{ limit: { by: () => 'x', from: 'https://a.example/{ip}', default: limit } }, 'limit.from is not for a function'],
-    [{ limit: { by: () => 'x', refresh: '1m', default: limit } }, 'limit.refresh is not for a function'],
-    [{ limit: { by: () => 'x', default: () => limit } }, 'limit.default must be <count>/<period>, not a function'],
+    [{ limit: { by: named, from: 'https://a.example/{ip}', default: limit } }, 'limit.from is not for a function'],
+    [{ limit: { by: named, refresh: '1m', default: limit } }, 'limit.refresh is not for a function'],
+    [{ limit: { by: named, default: () => limit } }, 'limit.default must be <count>/<period>, not a function'],
     [{ limit, identify: { account: async () => 'x' } }, 'identify.account must not be async'],
     [
       { limit, forwardErrors: true, onRefused: () => undefined },
