@@ -43,7 +43,7 @@ async function refusal(): Promise<string> {
 }
 
 describe.each(['README.md', 'README.zh-CN.md', 'packages/limiter/README.md'])('%s', page => {
-  it('shows the answer that a refused caller gets', async () => {
+  it('the page shows the answer that a refused caller gets', async () => {
     // the body is folded
     const shown = blockOf(page, /^HTTP\/1\.1 429/).replace(/\n {1}(?=\S)/g, '')
     expect(shown).toBe(await refusal())

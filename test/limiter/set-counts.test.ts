@@ -63,7 +63,7 @@ describe.each(['memory', 'Redis'] as const)('in %s', where => {
     expect((await limiter.get('r', 'bob')).decisions[0]!.remaining).toBe(10)
   })
 
-  it('what was set leaves the window as calls do', async () => {
+  it('a count that was set leaves the window as calls do', async () => {
     let nowMs = START_MS
     const limiter = await limiterOf(where, { limit: '10/m', algorithm: 'token-bucket' }, () => nowMs)
     await limiter.set('r', 'ann', 10)
@@ -100,7 +100,7 @@ describe.each(['memory', 'Redis'] as const)('in %s', where => {
   })
 })
 
-it('what cannot be set is an error that says why', async () => {
+it('a count that cannot be set is an error that says why', async () => {
   const several = await limiterOf('memory', { limit: ['10/s', '100/h'] })
   await expect(several.set('r', 'ann', 1)).rejects.toThrow('rule "r" has several limits')
   const places = await limiterOf('memory', { limit: 5, algorithm: 'concurrency' })

@@ -9,8 +9,7 @@ import {
   windowOf,
   writeDraft11,
 } from './draft-11.ts'
-import { tightestLimit } from './tightest-limit.ts'
-import { writeTokenHeaders } from './token-headers.ts'
+import { tightestLimit, writeTokenHeaders } from './token-headers.ts'
 
 /** A header's name and value. */
 export type HeaderLine = readonly [name: string, value: string]
@@ -32,7 +31,7 @@ export const headerWriters: Readonly<Record<HeaderStyle, HeaderWriter>> = {
   none: () => {},
 }
 
-/** The rate limit headers of any answer. Shadow limits are not shown. */
+/** Returns the rate limit headers of any answer. Shadow limits are not shown. */
 export function rateLimitHeaders(verdict: Limits, nowMs: number): HeaderLine[] {
   const lines: HeaderLine[] = []
   headerWriters[verdict.answer.headers](verdict, intoLines, lines, () => nowMs)
@@ -40,7 +39,7 @@ export function rateLimitHeaders(verdict: Limits, nowMs: number): HeaderLine[] {
   return lines
 }
 
-/** draft 7: the policies without names, and the numbers of the limit that binds most in one header. */
+/** Writes draft 7: the policies without names, and the numbers of the limit that binds most in one header. */
 function writeDraft7<Reply>(verdict: Limits, sink: HeaderSink<Reply>, reply: Reply): void {
   const tightest = tightestLimit(verdict)
   if (tightest === undefined) return
@@ -51,7 +50,7 @@ function writeDraft7<Reply>(verdict: Limits, sink: HeaderSink<Reply>, reply: Rep
   sink.setHeader(reply, 'RateLimit', numbers)
 }
 
-/** draft 6: the policies without names, and the numbers of the limit that binds most. */
+/** Writes draft 6: the policies without names, and the numbers of the limit that binds most. */
 function writeDraft6<Reply>(verdict: Limits, sink: HeaderSink<Reply>, reply: Reply): void {
   const tightest = tightestLimit(verdict)
   if (tightest === undefined) return
@@ -71,7 +70,7 @@ function unnamedPolicies({ decisions }: Limits): string {
   return policies
 }
 
-/** X-RateLimit-*: servers disagree on Reset; this is seconds since 1970, as GitHub and express-rate-limit send it. */
+/** Writes X-RateLimit-*: servers disagree on Reset; this is seconds since 1970, as GitHub and express-rate-limit send it. */
 function writeLegacy<Reply>(verdict: Limits, sink: HeaderSink<Reply>, reply: Reply, nowMs: () => number): void {
   const tightest = tightestLimit(verdict)
   if (tightest === undefined) return

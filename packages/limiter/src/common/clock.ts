@@ -17,7 +17,10 @@ function startOfSteady(): number {
   return Math.round(steadyClock() * 1000) - seconds * 1e6 - Math.floor(ns / 1000)
 }
 
-/** The same in whole microseconds, by the cheapest call that reads it: most of what a decision takes is this. */
+/**
+ * Returns the time of the steady clock in whole microseconds, by the cheapest call that reads it: most of what a decision takes is
+ * this.
+ */
 export function steadyMicroseconds(): number {
   const time = hrtime()
   return startUs + time[0] * 1e6 + Math.floor(time[1] / 1000)
@@ -26,7 +29,7 @@ export function steadyMicroseconds(): number {
 let knownDate = Date
 let isDateFaked = isFake(Date)
 
-/** Whether a test has replaced `Date`, as fake timers do. */
+/** True if a test has replaced `Date`, as fake timers do. */
 function isTimeFaked(): boolean {
   if (Date === knownDate) return isDateFaked
   const wasFaked = isDateFaked
@@ -40,14 +43,14 @@ function isTimeFaked(): boolean {
   return isDateFaked
 }
 
-/** What the platform brings along has no source, and is no proxy. */
+/** True if a test has replaced the class: that of the platform has no source, and is no proxy. */
 function isFake(date: DateConstructor): boolean {
   return types.isProxy?.(date) === true || !Function.prototype.toString.call(date).includes('[native code]')
 }
 
 /**
- * The time of the process in whole microseconds, for one limiter: steady, unless fake timers of a test have replaced `Date`, which
- * then says what time it is. Time never goes back: it continues from where it was.
+ * Makes the clock of one limiter, with the time of the process in whole microseconds: steady, unless fake timers of a test have
+ * replaced `Date`, which then says what time it is. Time never goes back: it continues from where it was.
  */
 export function processMicroseconds(): () => number {
   const isMadeInRealTime = !isTimeFaked()
@@ -75,8 +78,8 @@ export function processMicroseconds(): () => number {
 const STEP_US = 1_000_000
 
 /**
- * The clock in whole microseconds, as meters count; an invalid time counts as no progress, and a clock that steps back
- * continues from its last time.
+ * Returns the clock in whole microseconds, as meters count; an invalid time counts as no progress, and a clock that steps back
+ * continues from its last time. /
  */
 export function inMicroseconds(clock: Clock): () => number {
   let latest = 0

@@ -39,7 +39,7 @@ export async function rewardUsed(
   return used === 0 ? left : await charge(limited, key, Math.max(0, used - permits), context)
 }
 
-/** The limit of a caller, which is theirs by a plan or from outside the rules, and their key. */
+/** Returns the limit of a caller, which is theirs by a plan or from outside the rules, and their key. */
 function countedFor(state: RuleState, who: Who): { limited: RuleState; key: string } {
   const { rule } = state
   if (rule.limits.length > 1) {

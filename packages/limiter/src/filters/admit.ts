@@ -61,7 +61,7 @@ function begin<Request, Reply>(
   return run.decide()
 }
 
-/** The same once there is a limiter; if none can be made, the request is refused and the error is reported. */
+/** Admits a request once there is a limiter; if none can be made, the request is refused and the error is reported. */
 async function admitLater<Request, Reply>(
   filter: Filter<Request, Reply>,
   pending: Promise<void>,
@@ -80,7 +80,7 @@ async function admitLater<Request, Reply>(
   return admit(filter, request, reply, next)
 }
 
-/** The same for a request that other filters have decided before: what matches is counted once. */
+/** Admits a request that other filters have decided before: what matches is counted once. */
 function admitAgain<Request, Reply>(
   filter: Filter<Request, Reply>,
   request: Request,
@@ -116,7 +116,10 @@ function passLate(): true {
   return true
 }
 
-/** If the application's function fails, the request is decided: a caller must not be able to make it fail and pass. */
+/**
+ * True if a request is skipped. If the application's function fails, the request is decided: a caller must not be able to make it
+ * fail and pass.
+ */
 function isSkipped<Request>(
   filter: Filter<Request, never>,
   skip: (request: Request) => boolean | Promise<boolean>,
@@ -138,7 +141,7 @@ function isSkipped<Request>(
 /** Headers by which a middleware behind the filter may take OPTIONS for another method; no browser sends one with a preflight. */
 const OVERRIDES = ['x-http-method-override', 'x-http-method', 'x-method-override'] as const
 
-/** Whether a browser asks if a page may make a request of another origin. What could be anything else is no preflight. */
+/** True if a browser asks if a page may make a request of another origin. A request that could be anything else is no preflight. */
 function isPreflight<Request>(framework: Framework<Request, never>, request: Request): boolean {
   if (framework.method(request) !== 'OPTIONS') return false
   const headers = framework.headers(request)
@@ -148,15 +151,15 @@ function isPreflight<Request>(framework: Framework<Request, never>, request: Req
   return OVERRIDES.every(name => headers[name] === undefined) && !framework.target(request).includes('_method')
 }
 
-/** The verdict on a request of any framework, by the rules of all filters that it has passed. */
+/** Returns the verdict on a request of any framework, by the rules of all filters that it has passed. */
 export function verdictOf(request: object): Verdict | undefined {
   const past = placeFor(request)[runs]
   return past === undefined ? undefined : pastRuns(past).at(-1)?.verdict
 }
 
 /**
- * Where runs are stored: with the raw headers, an array that each of Node's requests has to itself. Each request of Express
- * has a hidden class of its own, and one more property on it would cost as much as all else that a filter does.
+ * Finds the place where runs are stored: with the raw headers, an array that each of Node's requests has to itself. Each request of
+ * Express has a hidden class of its own, and one more property on it would cost as much as all else that a filter does.
  */
 function placeFor(identity: { readonly rawHeaders?: object }): Decided {
   return identity.rawHeaders ?? identity
@@ -187,7 +190,7 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
   #isWatched = false
   #stopReading: (() => void) | undefined
   #isOver = false
-  /** What the bodies of the request and of the answer say of its costs; undefined if no rule asks. */
+  /** The parts of the bodies of the request and of the answer that say its costs; undefined if no rule asks. */
   #costs: CallCosts<Request, Reply> | undefined
 
   constructor(filter: Filter<Request, Reply>, request: Request, reply: Reply, next: Next | undefined, only: boolean) {
@@ -228,7 +231,7 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
     return this.#controller.signal
   }
 
-  /** Whether the request continues; if not, it has been answered. A promise only if the limiter returns one. */
+  /** True if the request continues; if not, it has been answered. A promise only if the limiter returns one. */
   decide(): boolean | Promise<boolean> {
     const call = new RequestCall<Request>(this.filter, this.#request)
     if (this.filter.trust.decider?.measures !== true) return this.#find(call)
@@ -272,7 +275,7 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
     return this.#isOver ? this.#abandon() : this.#decide(call)
   }
 
-  /** A request whose limit is not known is refused: a caller must not be able to make the function fail and pass. */
+  /** Refuses a request whose limit is not known: a caller must not be able to make the function fail and pass. */
   #failFunction(error: unknown, { passesFailed }: RequestFunctions<Request>): boolean {
     this.#report(error, 'limit')
     engineOf(this.filter.limiter).countUnjudged(passesFailed)
@@ -378,7 +381,7 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
     this.filter.framework.watch(this.#request, this.#reply, this)
   }
 
-  /** A call for which the application's function throws is still counted. */
+  /** Reads attributes; a call for which the application's function throws is still counted. */
   #attributesBy(attributes: (request: Request) => Call['attributes']): Call['attributes'] {
     try {
       return readAttributes(valueNow(attributes(this.#request), 'attributes'), error =>
@@ -401,7 +404,10 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
     }
   }
 
-  /** An error of Diana does not break the service that it protects, unless the document asks for it. */
+  /**
+   * True if the call goes on after an error of Diana, which does not break the service that it protects, unless the document asks
+   * for it.
+   */
   #fail(error: unknown): boolean {
     this.#report(error, 'decision')
     if (engineOf(this.filter.limiter).passUnjudged()) return true

@@ -52,7 +52,7 @@ function middleware(filter: Filter<Request, Response>): RequestHandler {
   }
 }
 
-/** How to read the requests of Express 5 and 4, and to answer them. */
+/** The functions that read the requests of Express 5 and 4, and answer them. */
 export const expressFramework: Framework<Request, Response> = {
   ...node,
   identity: request => request,
@@ -77,7 +77,7 @@ export const expressFramework: Framework<Request, Response> = {
   proxies: request => proxiesOf(request.app),
 }
 
-/** The setting `trust proxy`, which Express compiles to a function. */
+/** Reads the setting `trust proxy`, which Express compiles to a function. */
 function proxiesOf(app: Request['app'] | undefined): FrameworkProxies | undefined {
   const isTrusted: unknown = app?.get('trust proxy fn')
   if (typeof isTrusted !== 'function') return undefined
@@ -86,7 +86,7 @@ function proxiesOf(app: Request['app'] | undefined): FrameworkProxies | undefine
   return { isTrusted: isTrusted as FrameworkProxies['isTrusted'], believes }
 }
 
-/** What the router of the route is mounted on, which is known only as the caller spelled it. */
+/** Returns what the router of the route is mounted on, which is known only as the caller spelled it. */
 function baseOf(request: Request): string {
   return request.baseUrl === '' ? '' : spelledPath(request.baseUrl).toLowerCase()
 }

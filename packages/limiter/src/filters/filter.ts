@@ -17,11 +17,11 @@ import type { RequestFunctions } from './one-line/request-functions.ts'
 export interface FilterOptions<Request, Reply = unknown, Next = unknown> {
   /** The cost of a call; default: 1. A function that throws, or returns an invalid cost, counts as 1. */
   readonly cost?: number | ((call: Call, request: Request) => number) | undefined
-  /** What the application knows of the caller: `{ account: session.userId }`. It wins over what `identify` finds. */
+  /** Returns what the application knows of the caller: `{ account: session.userId }`. It wins over what `identify` finds. */
   readonly attributes?: ((request: Request) => Call['attributes']) | undefined
-  /** What `by: resource` counts: each route if it is known (the default), or each path. */
+  /** The unit that `by: resource` counts: each route if it is known (the default), or each path. */
   readonly resource?: 'route' | 'path' | undefined
-  /** Whether `/A` and `/a` are two paths; default: as in the framework. */
+  /** True if `/A` and `/a` are two paths; default: as in the framework. */
   readonly caseSensitive?: boolean | undefined
   /**
    * Requests for which it returns true, or a promise of true, pass without a decision. If it throws, rejects or takes too long, the
@@ -29,13 +29,13 @@ export interface FilterOptions<Request, Reply = unknown, Next = unknown> {
    */
   readonly skip?: ((request: Request) => boolean | Promise<boolean>) | undefined
   /**
-   * What a refused call is answered instead; nothing for Diana's own answer. It may answer by the reply itself, or call `next`: Diana
+   * Answers a refused call instead; nothing for Diana's own answer. It may answer by the reply itself, or call `next`: Diana
    * then does not answer.
    */
   readonly onRefused?:
     | ((verdict: Verdict, request: Request, reply: Reply, next: Next) => RefusedAnswer | Promise<RefusedAnswer>)
     | undefined
-  /** Whether a refusal goes to the framework's handler of errors, as a LimitedError; default false: Diana answers it. */
+  /** True if a refusal goes to the framework's handler of errors, as a LimitedError; default false: Diana answers it. */
   readonly forwardErrors?: boolean | undefined
   /**
    * Called with every error of Diana or of these functions on a call, instead of a warning. A call that Diana fails to decide passes,
@@ -44,7 +44,7 @@ export interface FilterOptions<Request, Reply = unknown, Next = unknown> {
   readonly onError?: ((error: unknown, request: Request) => void) | undefined
 }
 
-/** What `onRefused` may return: an answer, one of the framework's own, or nothing. */
+/** A value that `onRefused` may return: an answer, one of the framework's own, or nothing. */
 // biome-ignore lint/suspicious/noConfusingVoidType: a function that answers by the reply itself returns nothing
 export type RefusedAnswer = CustomAnswer | Response | undefined | void
 
@@ -60,7 +60,7 @@ export interface RouteOptions<Request, Reply = unknown, Next = unknown> extends 
 /** The proxies that the rules in force trust, and how the caller's address is read behind them. */
 export interface ProxyTrust {
   readonly addressOf: AddressReader
-  /** Whether a peer is a proxy whose headers are believed; left out, none is. */
+  /** True if a peer is a proxy whose headers are believed; left out, none is. */
   readonly isTrusted?: ((peer: string | undefined) => boolean) | undefined
   readonly document: Pick<RuleDocument, 'trustProxy' | 'forwardedBy' | 'statesProxies'>
   /** Finds the rules of a call whose costs are read from requests and answers; left out, there are none. */
@@ -75,13 +75,13 @@ export interface Filter<Request, Reply> {
   readonly options: FilterOptions<Request, Reply, never>
   /** The ids of rules that it decides by, besides those that match. */
   readonly rules: readonly string[]
-  /** Whether it decides by those alone. */
+  /** True if it decides by those alone. */
   readonly only: boolean
   /** The ids of rules that it leaves out. */
   readonly except?: readonly string[] | undefined
-  /** What functions of the application find before a request is decided. */
+  /** The functions of the application that are called before a request is decided. */
   readonly functions?: RequestFunctions<Request> | undefined
-  /** Whether preflight requests of CORS pass without a decision. */
+  /** True if preflight requests of CORS pass without a decision. */
   readonly passesPreflights?: boolean | undefined
   /** Set while the limiter is being made; requests wait for it. */
   readonly pending?: Promise<void> | undefined
@@ -95,7 +95,7 @@ export interface Mount {
   readonly own?: readonly string[] | undefined
 }
 
-/** A filter by all rules that match. Throws if it is not given a limiter, or options that it cannot use. */
+/** Creates a filter by all rules that match. Throws if it is not given a limiter, or options that it cannot use. */
 export function createFilter<Request, Reply>(
   limiter: Limiter,
   framework: Framework<Request, Reply>,
@@ -107,7 +107,7 @@ export function createFilter<Request, Reply>(
   return { limiter, trust: engineOf(limiter), framework, options, rules: [], only: false, pending: undefined }
 }
 
-/** A filter by the rules that a route names. Rules given by options are added to the limiter. */
+/** Creates a filter by the rules that a route names. Rules given by options are added to the limiter. */
 export function createRouteFilter<Request, Reply>(
   limiter: Limiter,
   framework: Framework<Request, Reply>,

@@ -66,7 +66,7 @@ export function rateLimit<Request extends NodeRequest, Response extends NodeResp
   options: RateLimitOptions<NodeRequest, NodeResponse, (error?: unknown) => void>,
   listener: Listener<Request, Response>,
 ): ((request: Request, response: Response) => void) & OwnLimiter
-/** The same as a middleware `(request, response, next)`, for servers such as Connect and Polka. */
+/** Makes a middleware `(request, response, next)`, for servers such as Connect and Polka. */
 export function rateLimit(
   options: RateLimitOptions<NodeRequest, NodeResponse, (error?: unknown) => void>,
 ): NodeMiddleware & OwnLimiter
@@ -136,7 +136,7 @@ function assertServer(server: unknown): void {
   throw new DianaError('BAD_CALL', 'guard was given no server: write guard(server, limiter), the server first')
 }
 
-/** A plain server has no handler of errors that a refusal could go to. */
+/** Refuses `forwardErrors`: a plain server has no handler of errors that a refusal could go to. */
 function assertAnswers(caller: string, options: { readonly forwardErrors?: unknown } | undefined): void {
   if (options?.forwardErrors !== true) return
   throw new DianaError(

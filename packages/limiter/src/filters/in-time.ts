@@ -1,4 +1,4 @@
-/** How long a function of the application may take to answer. */
+/** The longest time that a function of the application may take to answer. */
 export const MOST_ANSWER_MS = 5000
 
 /** Rejects if the answer of a function takes too long: it would otherwise hold the connection of every caller. */

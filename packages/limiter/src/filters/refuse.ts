@@ -8,7 +8,7 @@ import type { Filter, RefusedAnswer } from './filter.ts'
 import { inTime } from './in-time.ts'
 import { report } from './report.ts'
 
-/** What a framework gives its handlers to pass a request on, or an error to its handler of errors. */
+/** The function that a framework gives its handlers to pass a request on, or an error to its handler of errors. */
 export type Next = (error?: unknown) => unknown
 
 const unjudged: Refusal = unavailable('This call could not be judged.')
@@ -40,7 +40,7 @@ export function refuse<Request, Reply>(
   return given instanceof Promise ? given.then(finish) : finish(given)
 }
 
-/** What a function reads that answers by itself, or a handler of errors, as on other answers. */
+/** Writes the headers of other answers, for a function that answers by itself and for a handler of errors. */
 function writeHeaders<Request, Reply>(
   filter: Filter<Request, Reply>,
   request: Request,
@@ -117,12 +117,12 @@ class OwnAnswer<Request, Reply> {
     this.#isSent = framework.followAnswer?.(reply) ?? (() => framework.isAnswered(reply))
   }
 
-  /** Whether the application has answered by itself, or has passed the request on. */
+  /** True if the application has answered by itself, or has passed the request on. */
   isTaken(): boolean {
     return this.#hasPassedOn || this.#isSent()
   }
 
-  /** What it returns; undefined if its function fails, or takes too long. */
+  /** Returns the answer of the application; undefined if its function fails, or takes too long. */
   ask(): RefusedAnswer | Promise<RefusedAnswer> {
     const reply = this.#reply
     try {
@@ -135,7 +135,10 @@ class OwnAnswer<Request, Reply> {
     }
   }
 
-  /** A function that never answers would hold the connection of every refused caller; one that has passed the request on may wait. */
+  /**
+   * Bounds the time of an answer: a function that never answers would hold the connection of every refused caller; one that has passed
+   * the request on may wait.
+   */
   async #wait(given: PromiseLike<RefusedAnswer>): Promise<RefusedAnswer> {
     try {
       return await inTime(given, 'onRefused')

@@ -11,14 +11,14 @@ import { pathBehindHost, queryOf, spelledPath } from './frameworks/spelled-path.
 import type { FoundValues } from './one-line/request-functions.ts'
 import { report } from './report.ts'
 
-/** The document that was checked last; rules change seldom. */
+/** The document that was checked last; rules change rarely. */
 let knownDocument: Filter<never, never>['trust']['document'] | undefined
 
 /** A request of any framework as a call. Fields that no rule needs are never computed. */
 export class RequestCall<Request> implements LimitedCall {
   attributes: Call['attributes']
   body: Call['body']
-  /** What functions of the application have found for the request, if the filter has any. */
+  /** The values that functions of the application have found for the request, if the filter has any. */
   found: FoundValues | undefined
   readonly #filter: Filter<Request, never>
   /** The framework's own. */
@@ -140,7 +140,7 @@ export class RequestCall<Request> implements LimitedCall {
     }
   }
 
-  /** A function of the application may be behind the setting. */
+  /** Reads the setting of the framework; a function of the application may be behind it. */
   #proxiesOfFramework(): FrameworkProxies | undefined {
     const { framework } = this.#filter
     try {
@@ -151,7 +151,7 @@ export class RequestCall<Request> implements LimitedCall {
     }
   }
 
-  /** A function of the application that throws must not interrupt the decision: the call then has no address. */
+  /** Reads the address; a function of the application that throws must not interrupt the decision: the call then has no address. */
   #peer(): string | undefined {
     const { framework } = this.#filter
     try {
@@ -187,7 +187,7 @@ export function warnOfUntrustedProxy(): void {
   warnOnce('DIANA_PROXY_NOT_TRUSTED')
 }
 
-/** Whether a network holds half of all addresses or more, in either family. */
+/** True if a network holds half of all addresses or more, in either family. */
 function isEveryAddress(text: string): boolean {
   const length = parseNetwork(text)?.length ?? 128
   return length <= 3 || length === 96 || length === 97

@@ -38,7 +38,7 @@ export function parseNetwork(text: string): Network | undefined {
   return total > 128 || (isIPv4(bits) && total < 96) ? undefined : { bits, length: total }
 }
 
-/** `trustProxy` is a number of hops or a list of networks; throws if it is neither. */
+/** Creates a reader of addresses; `trustProxy` is a number of hops or a list of networks; throws if it is neither. */
 export function createAddressReader(
   trustProxy: number | readonly string[],
   forwardedBy: ForwardedBy = 'x-forwarded-for',
@@ -81,7 +81,7 @@ function readPastTrusted(networks: readonly Network[], read: ItemReader): Addres
   }
 }
 
-/** The caller's address as a framework's own test of proxies finds it; what is no address ends the walk. */
+/** Returns the caller's address as a framework's own test of proxies finds it; what is no address ends the walk. */
 export function addressPast(
   isTrusted: (address: string, hop: number) => boolean,
   peer: string | undefined,
@@ -99,7 +99,7 @@ export function addressPast(
   return wholeAddress(good)
 }
 
-/** The last of the addresses from the peer to the caller before one that is none. */
+/** Returns the last of the addresses from the peer to the caller before one that is none. */
 export function lastAddress(addresses: readonly string[]): string | undefined {
   let good: string | undefined
   for (const one of addresses) {
@@ -144,7 +144,7 @@ function requireNetwork(text: string): Network {
   throw new DianaError('BAD_RULES', `trustProxy names "${text}": write an address or a network such as 10.0.0.0/8`)
 }
 
-/** Whether one address, in any spelling, lies in one of many networks; they are sorted by their length once. */
+/** Returns a test whether an address, in any spelling, lies in one of many networks; they are sorted by their length once. */
 export function compileNetworks(networks: readonly Network[]): (address: string) => boolean {
   const byLength = new Map<number, Set<string>>()
   const masked = (bits: AddressBits, length: number): string => {
@@ -180,7 +180,7 @@ function agree(network: Network, bits: AddressBits): boolean {
   return true
 }
 
-/** Whether a peer is a trusted proxy: with a number of hops, every peer is. */
+/** Returns a test whether a peer is a trusted proxy: with a number of hops, every peer is. */
 export function createPeerTest(trustProxy: number | readonly string[]): (peer: string | undefined) => boolean {
   if (typeof trustProxy === 'number') return () => trustProxy > 0
   const holds = compileNetworks(trustProxy.map(requireNetwork))
@@ -191,10 +191,10 @@ const MAX_ITEM = 1024
 const PAIR = /^[ \t]*([!#$%&'*+.^_`|~\w-]+)=(?:"([^"\\]*)"|([!#$%&'*+.^_`|~\w:[\]-]+))[ \t]*$/
 
 /**
- * The address of one item of a Forwarded header (RFC 7239): `for=192.0.2.60;proto=http`, `For="[2001:db8::17]:4711"`.
- * Empty if it names none, or anything in it is not as it should be: items are cut at commas from the right, since a
- * caller's open quote must not swallow what a proxy has added, and what a caller got into a quoted text of the proxy's
- * item leaves an unmatched quote.
+ * Returns the address of one item of a Forwarded header (RFC 7239): `for=192.0.2.60;proto=http`, `For="[2001:db8::17]:4711"`. Empty
+ * if it names none, or anything in it is not as it should be: items are cut at commas from the right, since a caller's open quote
+ * must not swallow what a proxy has added, and what a caller got into a quoted text of the proxy's item leaves an unmatched quote.
+ * /
  */
 export function readForwarded(item: string): string {
   if (item.length > MAX_ITEM) return ''

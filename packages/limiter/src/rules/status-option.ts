@@ -10,7 +10,7 @@ export interface FoldedStatus {
   asGiven(problems: readonly Problem[]): readonly Problem[]
 }
 
-/** `status: 429` is short for `answer: { status: 429 }`. */
+/** Writes `status: 429` out, which is short for `answer: { status: 429 }`. */
 export function foldStatus(given: Options): FoldedStatus {
   const { status, answer = {}, ...rest } = given
   if (status === undefined || !isMap(answer)) return { options: given, problems: [], asGiven: problems => problems }

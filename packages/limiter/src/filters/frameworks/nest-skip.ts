@@ -4,7 +4,7 @@ import { show } from '../../rules/show.ts'
 /** The rules that a decorator leaves out; `all` without names. */
 type Skipped = ReadonlySet<string> | 'all'
 
-/** What is skipped on classes and functions, and on methods by their prototype and name. */
+/** The limits that are skipped on classes and functions, and on methods by their prototype and name. */
 const skipped = new WeakMap<object, Skipped>()
 const skippedNames = new WeakMap<object, Map<PropertyKey, Skipped>>()
 
@@ -38,7 +38,7 @@ export function SkipRateLimit(...rules: readonly string[]): SkipDecorator {
   }
 }
 
-/** What the decorators of a handler and of its controller leave out; undefined if that is nothing. */
+/** Returns the limits that the decorators of a handler and of its controller leave out; undefined if there are none. */
 export function skippedBy(
   controller: { readonly name: string; prototype?: unknown },
   handler: NamedFunction,

@@ -20,14 +20,14 @@ import { suggest } from '../../rules/suggest.ts'
  * it is made; a mistake that only it notices makes the filter refuse all requests. `check-values.test.ts` compares both.
  */
 
-/** What is wrong with a value; the name of the option goes before it. Undefined if nothing is. */
+/** A function that says what is wrong with a value; the name of the option goes before it. Undefined if nothing is. */
 type Check = (value: unknown) => string | undefined
 type Checks = Readonly<Record<string, Check>>
 
 interface AlgorithmTerms {
   readonly limit: 'rate' | 'count'
   readonly hasCalendar?: true
-  /** When it cannot count a limit of 0, which stands for one that comes with each call. */
+  /** The condition under which it cannot count a limit of 0, which stands for one that comes with each call. */
   readonly needsLimit?: 'if calls wait' | 'always'
   readonly options: Checks
 }
@@ -127,7 +127,7 @@ export function valueChecks(given: Readonly<Record<string, unknown>>): Checks {
   }
 }
 
-/** Where the calls are counted: what `createLimiter` takes, or what it takes as `store.redis`. */
+/** Checks where the calls are counted: what `createLimiter` takes, or what it takes as `store.redis`. */
 function store(value: unknown): string | undefined {
   if (value === undefined || value === null || value === '') {
     return 'is empty, as when an environment variable is not set: give the URL of Redis, or leave store out to count in this process'
@@ -154,7 +154,7 @@ function redisUrl(address: string): string | undefined {
   return `is in the environment variable ${show(name)}, which is not set: set it, or write the value here`
 }
 
-/** What is checked of a limit that a function returns. */
+/** Makes the checks of a limit that a function returns. */
 export function limitChecks(given: Readonly<Record<string, unknown>>): {
   readonly isCount: boolean
   readonly limitFault: Check
@@ -168,7 +168,7 @@ export function limitChecks(given: Readonly<Record<string, unknown>>): {
   }
 }
 
-/** Whether a limit that a function gives needs a default that is written. */
+/** True if a limit that a function gives needs a default that is written. */
 export function needsDefault(given: Readonly<Record<string, unknown>>): boolean {
   const when = algorithmTerms[algorithmOf(given)]?.needsLimit
   return when === 'always' || (when === 'if calls wait' && given.whenFull === 'wait')
@@ -217,13 +217,13 @@ function limitBy(algorithm: string, dimension: Check): Check {
   }
 }
 
-/** The algorithm that counts the limit; of those that can count it for a calendar period. */
+/** Returns the algorithm that counts the limit; of those that can count it for a calendar period. */
 function algorithmOf({ algorithm, limit }: Readonly<Record<string, unknown>>): string {
   if (typeof algorithm === 'string') return algorithm
   return namesCalendar(limit) ? 'fixed-window' : 'sliding-window'
 }
 
-/** The options of all algorithms; those of another algorithm than the chosen one are a mistake. */
+/** Returns the options of all algorithms; those of another algorithm than the chosen one are a mistake. */
 function ownOptions(chosen: string): Checks {
   const names = new Set(Object.values(algorithmTerms).flatMap(({ options }) => Object.keys(options)))
   const checks = [...names].map((name): [string, Check] => {
@@ -432,7 +432,7 @@ function matching(pattern: RegExp, fault: string): Check {
   return value => (typeof value === 'string' ? (pattern.test(value) ? undefined : fault) : wrongKind(value, 'text'))
 }
 
-/** One item, or a list of them. */
+/** Returns one item, or a list of them. */
 function listOf(item: Check, least: number, most: number): Check {
   return value => {
     if (!Array.isArray(value)) return item(value)
@@ -496,7 +496,7 @@ function mustBe(what: string, value: unknown): string {
   return `must be ${what}, not ${show(value)}`
 }
 
-/** The mistake of a part of an option, in its place: `queue.timeout …`, `by[1] …`. */
+/** Returns the mistake of a part of an option, in its place: `queue.timeout …`, `by[1] …`. */
 function within(part: string | number, wrong: string): string
 function within(part: string | number, wrong: string | undefined): string | undefined
 function within(part: string | number, wrong: string | undefined): string | undefined {
@@ -504,7 +504,7 @@ function within(part: string | number, wrong: string | undefined): string | unde
   return `${typeof part === 'number' ? `[${part}]` : `.${part}`}${joint(wrong)}`
 }
 
-/** What separates the name of an option from what is wrong with it, and that. */
+/** Returns what separates the name of an option from what is wrong with it, and that. */
 export function joint(wrong: string): string {
   return wrong.startsWith('.') || wrong.startsWith('[') ? wrong : ` ${wrong}`
 }

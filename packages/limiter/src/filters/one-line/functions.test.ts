@@ -83,7 +83,7 @@ describe('a function that never settles is given up after five seconds', () => {
 })
 
 describe('a function that returns another limit for each request', () => {
-  it('is counted by at most a thousand limits at a time, and passes nothing beyond', async () => {
+  it('such calls are counted by at most a thousand limits at a time, and none passes beyond', async () => {
     let calls = 0
     const { call, limiter } = await filterOf({ limit: () => `${++calls}/h`, by: () => `caller ${calls}` })
     const statuses = new Map<number, number>()

@@ -5,7 +5,7 @@ import { isMap } from '../../rules/is-map.ts'
 import { parseRate } from '../../rules/limit-text.ts'
 import { show } from '../../rules/show.ts'
 
-/** How many different texts are kept parsed. */
+/** The most different texts that are kept parsed. */
 const MOST_KEPT = 1000
 
 type FoundLimit = { readonly plan: string | undefined; readonly limit: LimitOfCall | undefined }
@@ -13,7 +13,7 @@ type FoundLimit = { readonly plan: string | undefined; readonly limit: LimitOfCa
 const ofDefault: FoundLimit = { plan: undefined, limit: undefined }
 
 export interface GivenLimitsOptions {
-  /** What is wrong with a limit, and with the burst of one. */
+  /** Finds what is wrong with a limit, and with the burst of one. */
   readonly limitFault: (limit: unknown) => string | undefined
   readonly burstFault: (burst: unknown) => string | undefined
   /** The burst that the options state. */

@@ -22,7 +22,7 @@ import { foreignRemedy } from './foreign-options.ts'
 import { GivenLimits } from './given-limits.ts'
 import { RequestFunctions } from './request-functions.ts'
 
-/** What a caller is counted by, read from a request of the framework: `request => request.user.id`; may be async. */
+/** A function that reads what a caller is counted by from a request of the framework: `request => request.user.id`; may be async. */
 export type RequestReader<Request> = (
   request: Request,
   call: Call,
@@ -61,23 +61,26 @@ interface LimitOptions<Request, Reply, Next>
       LimiterOptions,
       'identify' | 'trustProxy' | 'forwardedBy' | 'ipv6Prefix' | 'jwt' | 'whenFailed' | 'clock' | 'maxKeys'
     > {
-  /** How many calls in which time: `100/m`; of several, all must hold. A function of the request gives each its own. */
+  /** The number of calls in a time: `100/m`; of several, all must hold. A function of the request gives each its own. */
   readonly limit: NonNullable<CommonRuleOptions['limit']> | LimitReader<Request> | RequestPlans<Request>
   /** The name of the limit in headers, logs and Redis; default `rate-limit`. */
   readonly id?: string | undefined
-  /** What callers are counted by: dimensions, or functions of the request; default `ip`. An empty list counts all calls together. */
+  /**
+   * The values that callers are counted by: dimensions, or functions of the request; default `ip`. An empty list counts all calls
+   * together.
+   */
   readonly by?: OneOrList<string | RequestReader<Request>> | undefined
-  /** What a call costs; default 1. */
+  /** The cost of a call; default 1. */
   readonly cost?: CommonRuleOptions['cost'] | FilterOptions<Request>['cost']
-  /** Where to count for all processes: the URL of Redis, a client, or `store` as `createLimiter` takes it. Left out, this process. */
+  /** The place to count for all processes: the URL of Redis, a client, or `store` as `createLimiter` takes it. Left out, this process. */
   readonly store?: GivenStore | Extract<GivenStore, { readonly redis: unknown }>['redis']
   /** The HTTP status of a refusal; default 503. */
   readonly status?: number | undefined
-  /** What a refused caller gets: text, or what is sent as JSON; default problem details (RFC 9457). */
+  /** The answer to a refused caller: text, or what is sent as JSON; default problem details (RFC 9457). */
   readonly message?: string | object | undefined
   /** The form of the rate-limit headers; default `draft-11`. */
   readonly headers?: HeaderStyle | undefined
-  /** Whether preflight requests of CORS are counted; default false: they pass. */
+  /** True if preflight requests of CORS are counted; default false: they pass. */
   readonly countPreflights?: boolean | undefined
 }
 
@@ -85,7 +88,7 @@ interface LimitOptions<Request, Reply, Next>
 export interface SortedOptions<Request, Reply> {
   readonly limiter: LimiterOptions
   readonly filter: FilterOptions<Request, Reply, never>
-  /** What is asked of each request before it is decided; undefined if no option is such a function. */
+  /** The functions that are called with each request before it is decided; undefined if no option is such a function. */
   readonly functions: RequestFunctions<Request> | undefined
   readonly passesPreflights: boolean
 }
@@ -227,7 +230,7 @@ function assertValues(given: Readonly<Record<string, unknown>>): void {
   }
 }
 
-/** A cost that is a number or a function is checked with the options of the filter. */
+/** True if the options of the filter check the value, as for a cost that is a number or a function. */
 function isOfFilter(name: string, value: unknown): boolean {
   return name === 'cost' && (typeof value === 'number' || typeof value === 'function')
 }
@@ -239,7 +242,7 @@ function answerOf(given: { readonly [Name in keyof Answer]?: Answer[Name] | unde
   return answer
 }
 
-/** A call of a filter has what the functions have found; any other call is given to the function. */
+/** Makes a function of the framework's request into one of the call. A call of a filter has what the functions have found; any other call is given to the function. */
 function readerBy<Request>(
   by: RequestReader<Request>,
   index: number,
@@ -265,11 +268,11 @@ interface SortedLimit {
   readonly read?: LimitReader<never> | undefined
   readonly given?: GivenLimits | undefined
   readonly hasPlans?: boolean | undefined
-  /** Whether no limit is written. */
+  /** True if no limit is written. */
   readonly isWholly?: boolean | undefined
 }
 
-/** The limit as the rule has it; that of a function comes with each call, and others have the default, or pass none. */
+/** Returns the limit as the rule has it; that of a function comes with each call, and others have the default, or pass none. */
 function limitOf(given: RateLimitOptions<never, never, never>): SortedLimit {
   const { limit } = given as { readonly limit: unknown }
   const isPlans = isMap(limit) && typeof limit.by === 'function'

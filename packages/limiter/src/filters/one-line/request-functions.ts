@@ -5,9 +5,9 @@ import type { LimitOfCall } from '../../decision/limit-of-call.ts'
 import { inTime } from '../in-time.ts'
 import type { GivenLimits } from './given-limits.ts'
 
-/** What the functions of one limit have found for a request. */
+/** The values that the functions of one limit have found for a request. */
 export interface FoundValues {
-  /** What callers are counted by, one value for each function of `by`. */
+  /** The values that callers are counted by, one value for each function of `by`. */
   readonly by: readonly (string | number | undefined)[]
   /** The name of a plan that the options list, if the limit is one. */
   readonly plan: string | undefined
@@ -23,9 +23,9 @@ export interface RequestFunctionsOptions<Request> {
   readonly by: readonly RequestFunction<Request, unknown>[]
   readonly limit: RequestFunction<Request, unknown> | undefined
   readonly limits: GivenLimits | undefined
-  /** Whether a caller that `by` does not know is counted by address. */
+  /** True if a caller that `by` does not know is counted by address. */
   readonly countsUnknown: boolean
-  /** What becomes of a request for which no limit is found. */
+  /** The decision on a request for which no limit is found. */
   readonly whenFailed: 'pass' | 'refuse' | undefined
   readonly isShadow: boolean
 }
@@ -41,7 +41,7 @@ export class RequestFunctions<Request> {
     this.#options = options
   }
 
-  /** Whether a request passes for which a function has failed that cannot be done without. */
+  /** True if a request passes after a function has failed that cannot be done without. */
   get passesFailed(): boolean {
     return this.#options.isShadow || this.#options.whenFailed === 'pass'
   }
@@ -63,7 +63,7 @@ export class RequestFunctions<Request> {
     return Promise.all([Promise.all(callers), terms]).then(([values, given]) => found(values, given))
   }
 
-  /** The value, the error or a promise of either. */
+  /** Returns the value, the error or a promise of either. */
   #attempt(read: () => unknown, name: Reported): unknown {
     try {
       const value = read()
