@@ -5,7 +5,8 @@ import { fileURLToPath } from 'node:url'
 import { build } from 'vite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { packPackages } from '../scripts/release/pack.mjs'
-import { Consumer, resolutions, runtimeLinks, typeLinks } from './consumers/consumer.mjs'
+import { Consumer, frameworkLinks, resolutions, runtimeLinks, typeLinks } from './consumers/consumer.mjs'
+import { environments, tryFirst } from './consumers/first-try.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'diana-consumer-'))
@@ -66,6 +67,15 @@ describe('the packed diana-limiter in an application', () => {
   it('importing it, or a filter of it, loads none of its dependencies', async () => {
     expect(await (await createConsumer('bare', [])).run('light.mjs')).toBe('5')
   })
+
+  it.each(['express, import', 'express, require', 'fetch, import', 'node --test with mock.timers'])(
+    'the first program of a new user works at the first try: %s',
+    async name => {
+      const newcomer = await createConsumer(`newcomer-${name}`, [...runtimeLinks, ...frameworkLinks])
+      const environment = environments.find(one => one.name === name)!
+      expect(await tryFirst(environment, newcomer, join(root, 'node_modules'))).toBe('')
+    },
+  )
 
   it('rules that are given in code need no YAML and no Redis', async () => {
     const withoutYaml = await createConsumer(

@@ -72,7 +72,7 @@ const programs: Readonly<Record<string, readonly [peer: string, ours: string]>> 
   ],
   'await limiter.reward(key, 1)': [
     "(await peer.consume('ann'), await peer.reward('ann', 1), (await peer.get('ann')).remainingPoints)",
-    "(await (await limiter.consume('login', 'ann')).refund(), await left())",
+    "(await limiter.consume('login', 'ann'), await ROW, await left())",
   ],
 }
 

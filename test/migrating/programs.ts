@@ -70,10 +70,10 @@ export const flexible: Section = {
     },
     {
       theirs: 'await limiter.reward(key, 1)',
-      ours: 'await verdict.refund()',
-      note: 'of the verdict that was charged; a part of it by `settle(cost)`',
+      ours: "await limiter.reward('login', 'ann', 1)",
+      note: 'or `await verdict.refund()`, of the verdict that was charged; `set(key, points, 0)` is `set(rule, who, used)`',
       as: 'program',
-      beside: `${login}; const verdict = await limiter.consume('login', 'ann')`,
+      beside: `${login}; await limiter.consume('login', 'ann')`,
       gives: `${left} === 3`,
     },
     {

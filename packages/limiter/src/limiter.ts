@@ -18,6 +18,7 @@ import { busiestEstimate, Explanation, explainBlock, explainList, explainRules }
 import type { JointCall } from './decision/joint-decision.ts'
 import { type CreditContext, creditsOf, grantCredit, lookOrPay, takeOrPay } from './decision/pay-by-credit.ts'
 import type { PendingVerdict } from './decision/pending-verdict.ts'
+import { rewardUsed, setUsed } from './decision/set-counts.ts'
 import { holdUsOf, type Reservation, type ReserveOptions, VerdictReservation } from './decision/settlement.ts'
 import type { Engine } from './engine/engine.ts'
 import { ENGINE } from './engine/engine-of.ts'
@@ -180,6 +181,18 @@ export class Limiter {
     if (state.counter) await this.#engine.shared.reset(state.counter, key)
   }
 
+  /** Makes a caller have used so much of a rule's limit, as of now; returns how much is left. More than the limit is all of it. */
+  async set(rule: string, who: Who, used: number): Promise<number> {
+    this.#engine.assertOpen()
+    return await setUsed(this.#engine.ruleNamed(rule), who, used, this.#engine)
+  }
+
+  /** Gives a caller back so much of what a rule has counted, such as after a correct login; returns how much is left. */
+  async reward(rule: string, who: Who, permits = 1): Promise<number> {
+    this.#engine.assertOpen()
+    return await rewardUsed(this.#engine.ruleNamed(rule), who, permits, this.#engine)
+  }
+
   /**
    * Gives a caller of a rule with `credit: true` so many permits beside the limit, in all processes that share the store: calls
    * that the limit refuses use them up. Returns how many the caller has then.
@@ -191,7 +204,7 @@ export class Limiter {
   }
 
   /**
-   * Refuses a caller by one rule for a time: the rule's own `block` unless given, milliseconds or a duration such as `10m`.
+   * Refuses a caller by one rule for a time: the rule's own `block` unless given, milliseconds, a duration such as `10m`, or `forever`.
    * It holds for all processes if the rule is counted in Redis.
    */
   async block(rule: string, who: Who, time?: string | number): Promise<void> {

@@ -41,7 +41,9 @@ export class RuleSelector {
 
   /** Puts the rules into `found`, in document order and then as they are named, and returns their number; or DENIED. */
   find(call: Call, found: RuleState[], options: NamedRules | undefined): number {
-    const isPlain = options === undefined || (options.rule === undefined && options.after === undefined)
+    const isPlain =
+      options === undefined ||
+      (options.rule === undefined && options.after === undefined && options.except === undefined)
     if (isPlain && !this.#hasLists) {
       const size = this.#match(call, found)
       return this.#hasListsOfRules || size < 0 ? this.#screen(call, found, size) : size
@@ -69,6 +71,7 @@ export class RuleSelector {
     if (this.#lists.allows?.(call)) return 0
     let size = options?.rule === undefined ? this.#match(call, found) : this.#findNamed(call, found, options)
     if (options?.after !== undefined && size > 0) size = without(options.after, found, size)
+    if (options?.except !== undefined && size > 0) size = without(options.except, found, size)
     return this.#screen(call, found, size)
   }
 

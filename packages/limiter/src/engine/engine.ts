@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { Algorithm } from '../algorithms/algorithm.ts'
-import { type Clock, inMicroseconds, steadyMicroseconds } from '../common/clock.ts'
+import { type Clock, inMicroseconds, processMicroseconds } from '../common/clock.ts'
 import { DEFAULT_PREFIX } from '../common/redis-url.ts'
 import { warnOfEach, warnOnce } from '../common/warn-once.ts'
 import { Decider } from '../decision/decider.ts'
@@ -110,7 +110,7 @@ export class Engine {
 
   constructor(options: EngineOptions) {
     this.options = options
-    this.now = options.clock ? inMicroseconds(options.clock) : steadyMicroseconds
+    this.now = options.clock ? inMicroseconds(options.clock) : processMicroseconds()
     this.store = new MemoryStore({ maxKeys: options.maxKeys })
     this.limits = new OutsideLimits({
       send: options.send,
@@ -184,8 +184,13 @@ export class Engine {
   /** Counts a call that could not be judged, and says whether it may pass. */
   passUnjudged(): boolean {
     const passes = this.document.whenFailed !== 'refuse'
-    this.counters.unjudged[passes ? 'passed' : 'refused']++
+    this.countUnjudged(passes)
     return passes
+  }
+
+  /** Counts a call that was not decided. */
+  countUnjudged(passes: boolean): void {
+    this.counters.unjudged[passes ? 'passed' : 'refused']++
   }
 
   ruleNamed(id: string): RuleState {

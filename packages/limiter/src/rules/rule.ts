@@ -147,6 +147,8 @@ export interface RuleDocument {
   readonly identify: Readonly<Record<string, readonly string[]>>
   /** Trusted hops, or trusted networks; 0 trusts no proxy. */
   readonly trustProxy: number | readonly string[]
+  /** True if the document states it; if not, a filter takes the setting of its framework. */
+  readonly statesProxies?: boolean | undefined
   /** The header in which trusted proxies name the caller. */
   readonly forwardedBy: ForwardedBy
   /** The number of bits of an IPv6 address that identify a caller. */
