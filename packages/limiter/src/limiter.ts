@@ -23,6 +23,8 @@ import type { Engine } from './engine/engine.ts'
 import { ENGINE } from './engine/engine-of.ts'
 import { DianaError } from './errors.ts'
 import type { LimiterEvents, Status } from './limiter-status.ts'
+import type { JobQueue } from './pacing/job-queue.ts'
+import { RuleJobs } from './pacing/rule-jobs.ts'
 import type { Rule } from './rules/rule.ts'
 import type { RuleOptions } from './rules/schema/options.ts'
 import { ruleToInput } from './rules/to-input.ts'
@@ -227,6 +229,16 @@ export class Limiter {
   removeRule(id: string): boolean {
     this.#engine.assertOpen()
     return this.#engine.live.remove(id)
+  }
+
+  /**
+   * The jobs that wait for a rule, of all callers together or of one: `jobs('mail').schedule(() => send(letter))`. None is refused
+   * because there are many of them; each begins when the rule lets it pass.
+   */
+  jobs(rule: string, who: Who = []): JobQueue {
+    this.#engine.assertOpen()
+    this.#engine.jobs ??= new RuleJobs(this.#engine)
+    return this.#engine.jobs.queueOf(rule, who)
   }
 
   /** Ends connections, timers and threads; calls are refused with CLOSED from now on. */

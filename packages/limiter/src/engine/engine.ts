@@ -15,6 +15,7 @@ import { type AddressReader, createAddressReader, createPeerTest } from '../http
 import type { LimiterEvents } from '../limiter-status.ts'
 import { OutsideLimits } from '../limits/outside-limits.ts'
 import { OverloadGuard, onePriority } from '../overload/overload-guard.ts'
+import type { RuleJobs } from '../pacing/rule-jobs.ts'
 import type { Timers } from '../queue/timers.ts'
 import { WaitQueue } from '../queue/wait-queue.ts'
 import { DocumentThread } from '../reload/document-thread.ts'
@@ -102,6 +103,8 @@ export class Engine {
   guard: OverloadGuard | undefined
   #guarded: readonly unknown[] = [undefined, undefined]
   isClosed = false
+  /** The jobs that wait for rules; undefined until some are scheduled. */
+  jobs: RuleJobs | undefined
   readonly #followers = new Map<string, SectionFollower>()
   readonly #stopSweeping: () => void
   /** Reports what this process decides, for the history of the fleet. */
@@ -161,6 +164,7 @@ export class Engine {
 
   async close(): Promise<void> {
     this.isClosed = true
+    this.jobs?.close()
     this.#stopSweeping()
     this.limits.close()
     this.guard?.close()
@@ -250,6 +254,7 @@ export class Engine {
     for (const putInForce of followed) putInForce()
     this.observers.follow(this.decider.rules)
     this.waitQueue.reconsider()
+    this.jobs?.reconsider()
     this.shared.reconsider()
   }
 
@@ -275,6 +280,7 @@ export class Engine {
       onRelease: (receipts, which, ending) => {
         for (const receipt of receipts) refundCharge(receipt, this.now(), which, ending)
         this.waitQueue.freed(receipts)
+        this.jobs?.reconsider()
       },
     })
   }
