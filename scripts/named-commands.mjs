@@ -117,6 +117,12 @@ export const commands = {
       takes: 'minutes',
       run: ['test/streams/run.mjs'],
     },
+    client: {
+      about: 'up to 50 clients of diana-limiter/client against limits of Diana, and as of GitHub, OpenAI and Shopify',
+      takes: '2 min',
+      run: ['test/client/table.mjs'],
+      needs: 'build',
+    },
     clients: {
       about: 'git, curl, browsers, nginx and others through the gateway',
       takes: '20 s',
