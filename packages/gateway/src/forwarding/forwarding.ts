@@ -18,6 +18,7 @@ import type { ResponseSink } from './answers/response-sink.ts'
 import { Attempt, type AttemptedCall, type Body, bodyOf, serviceRequest, tellHealth } from './attempt.ts'
 import { adviceOn, busy, DeadlinePassed, type Failure, failureOf, throttled } from './failure.ts'
 import { headersToService } from './headers/end-to-end-headers.ts'
+import type { MessageLimits } from './messages/message-relay.ts'
 
 /** One call on its way to a service and back: tried at one address, perhaps again at another, and answered. */
 export class Forwarding implements AttemptedCall, RelayedCall, Work {
@@ -235,6 +236,8 @@ export interface ForwarderParts {
   readonly trust: Trust
   readonly bulk: BulkQueue
   outletFor(reply: CallReply): ResponseSink
+  /** What decides the messages of a WebSocket; undefined if no rule is about them. */
+  messagesOf(request: CallRequest): MessageLimits | undefined
   /** Whether the gateway is closing, so that connections are not kept open. */
   isClosing(): boolean
 }

@@ -11,6 +11,8 @@ export interface NamedRules {
   readonly after?: readonly string[] | undefined
   readonly rule?: string | readonly string[] | undefined
   readonly only?: boolean | undefined
+  /** The call stands for a message of a WebSocket that it has opened: rules with `match: { websocket: messages }` decide it. */
+  readonly message?: boolean | undefined
 }
 
 /** How one call is decided. */
@@ -40,8 +42,8 @@ export interface PlanOptions extends NamedRules {
 /** Whether a call is charged otherwise than 1 by each rule that it matches. */
 export function isSpecial(options: PlanOptions | undefined): boolean {
   if (options === undefined) return false
-  const { cost, rule, after, holdUs, paid } = options
-  if (paid !== undefined) return true
+  const { cost, rule, after, holdUs, paid, message } = options
+  if (paid !== undefined || message === true) return true
   return cost !== undefined || rule !== undefined || after !== undefined || holdUs !== undefined
 }
 
