@@ -36,7 +36,7 @@ const TIMED_ONE_OF = 128
 type Pending = ReturnType<Decider['take']>
 
 /** Decides calls by its rules. Make one with `createLimiter`, and close it. */
-export class Limiter {
+export class Limiter<Id extends string = string> {
   readonly #engine: Engine
   #decided = 0
 
@@ -163,19 +163,19 @@ export class Limiter {
    * Decides by one rule for a caller, without a request, and counts: `consume('login', 'ann')`. The rule's `match` is not asked. What
    * the verdict offers afterwards (settle, refund, end) it offers here too.
    */
-  async consume(rule: string, who: Who, options: Pick<CheckOptions, 'cost' | 'signal'> = {}): Promise<Verdict> {
+  async consume(rule: Id, who: Who, options: Pick<CheckOptions, 'cost' | 'signal'> = {}): Promise<Verdict> {
     this.#engine.assertOpen()
     return this.decide(callOf(this.#engine.ruleNamed(rule), who), { ...options, rule, only: true })
   }
 
   /** What `consume` would answer, without counting. */
-  async get(rule: string, who: Who): Promise<Verdict> {
+  async get(rule: Id, who: Who): Promise<Verdict> {
     this.#engine.assertOpen()
     return this.peek(callOf(this.#engine.ruleNamed(rule), who), { rule, only: true })
   }
 
   /** Forgets what one rule has counted for a caller. */
-  async reset(rule: string, who: Who): Promise<void> {
+  async reset(rule: Id, who: Who): Promise<void> {
     const state = this.#engine.ruleNamed(rule)
     const key = keyOf(state, who)
     state.table.reset(key)
@@ -186,7 +186,7 @@ export class Limiter {
    * Gives a caller of a rule with `credit: true` so many permits beside the limit, in all processes that share the store: calls
    * that the limit refuses use them up. Returns how many the caller has then.
    */
-  async grant(rule: string, who: Who, permits: number): Promise<number> {
+  async grant(rule: Id, who: Who, permits: number): Promise<number> {
     this.#engine.assertOpen()
     const state = this.#engine.ruleNamed(rule)
     return await grantCredit(state, keyOf(state, who), permits, this.#engine.credits)
@@ -196,17 +196,17 @@ export class Limiter {
    * Refuses a caller by one rule for a time: the rule's own `block` unless given, milliseconds or a duration such as `10m`.
    * It holds for all processes if the rule is counted in Redis.
    */
-  async block(rule: string, who: Who, time?: string | number): Promise<void> {
+  async block(rule: Id, who: Who, time?: string | number): Promise<void> {
     await blockBy(this.#engine.ruleNamed(rule), who, time, this.#engine)
   }
 
   /** Ends a block; what the rule has counted for the caller is forgotten, or it would block them at once. */
-  async unblock(rule: string, who: Who): Promise<void> {
+  async unblock(rule: Id, who: Who): Promise<void> {
     await unblockBy(this.#engine.ruleNamed(rule), who, this.#engine.shared)
   }
 
   /** The callers that rules block now, by one rule or by all. */
-  async blocks(rule?: string): Promise<BlockedCaller[]> {
+  async blocks(rule?: Id): Promise<BlockedCaller[]> {
     const { decider } = this.#engine
     const rules = rule === undefined ? decider.rules : [this.#engine.ruleNamed(rule)]
     return (await Promise.all(rules.map(state => blockedBy(state, this.#engine)))).flat()
@@ -235,7 +235,7 @@ export class Limiter {
    * The jobs that wait for a rule, of all callers together or of one: `jobs('mail').schedule(() => send(letter))`. None is refused
    * because there are many of them; each begins when the rule lets it pass.
    */
-  jobs(rule: string, who: Who = []): JobQueue {
+  jobs(rule: Id, who: Who = []): JobQueue {
     this.#engine.assertOpen()
     this.#engine.jobs ??= new RuleJobs(this.#engine)
     return this.#engine.jobs.queueOf(rule, who)

@@ -8,6 +8,7 @@ import type { CheckOptions } from '../decision/check-options.ts'
 import { engineOf } from '../engine/engine-of.ts'
 import type { Outcome, Verdict } from '../verdict.ts'
 import { CallCosts } from './costs/call-costs.ts'
+import { current } from './current-request.ts'
 import type { Filter } from './filter.ts'
 import type { Framework, Watcher } from './frameworks/framework.ts'
 import { readAttributes } from './given-attributes.ts'
@@ -31,6 +32,8 @@ export function admit<Request, Reply>(
   request: Request,
   reply: Reply,
 ): boolean | Promise<boolean> {
+  // before anything is awaited, so that it holds for all that the request starts
+  if (current.tracker !== undefined) current.tracker.enter(filter.framework.identity(request))
   if (filter.pending !== undefined) return admitLater(filter, filter.pending, request, reply)
   const { framework, options } = filter
   if (options.skip !== undefined && isSkipped(filter, options.skip, request)) return true
