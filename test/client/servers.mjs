@@ -1,4 +1,4 @@
-// Servers with limits, each as the one it is named for tells of them. `serve` answers one request at a moment.
+// Servers with limits, each as the one it is named for reports them. `serve` answers one request at a moment.
 import { rateLimit } from 'diana-limiter/fetch'
 
 /** A server of Diana itself, by one of its algorithms and in one of its styles of headers. */
@@ -62,7 +62,7 @@ function openai({ limit, windowMs }) {
   }
 }
 
-/** As the REST API of Shopify: a bucket that leaks, of which an answer tells the level and not the leak. */
+/** As the REST API of Shopify: a bucket that leaks, of which an answer reports the level and not the leak. */
 function shopify({ limit, windowMs }) {
   return clock => {
     let [used, at] = [0, clock()]

@@ -15,7 +15,7 @@ const { values } = parseArgs({
 if (values.help) {
   console.log(`npm run long -- client [--short] [--seed 1]
 
-Clients that do not know of each other (1, 10, 50) use one limit, in virtual time, against servers of Diana and servers that tell of
+Clients that do not know of each other (1, 10, 50) use one limit, in virtual time, against servers of Diana and servers that report
 their limits as GitHub, OpenAI and Shopify do; then 50 clients that share a pace in Redis, against a server of Diana over HTTP.
 The figures begin after three windows, in which the clients find out how many they are.
 --short: 1 and 10 clients, fewer windows, no fleet`)

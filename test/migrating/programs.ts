@@ -255,13 +255,13 @@ export const pLimit: Section = {
       gives: 3,
     },
     {
-      theirs: 'limit.activeCount',
+      theirs: 'activeCount',
       ours: 'RateLimiter.create(5).jobs.running',
       as: 'program',
       gives: 0,
     },
     {
-      theirs: 'limit.pendingCount',
+      theirs: 'pendingCount',
       ours: 'RateLimiter.create(5).jobs.waiting',
       as: 'program',
       gives: 0,

@@ -22,9 +22,9 @@ import { holdUsOf, type Reservation, type ReserveOptions, VerdictReservation } f
 import type { Engine } from './engine/engine.ts'
 import { ENGINE } from './engine/engine-of.ts'
 import { DianaError } from './errors.ts'
+import type { JobQueue } from './jobs/job-queue.ts'
 import type { LimiterEvents, Status } from './limiter-status.ts'
-import type { JobQueue } from './pacing/job-queue.ts'
-import { RuleJobs } from './pacing/rule-jobs.ts'
+import { RuleJobs } from './rule-jobs.ts'
 import type { Rule } from './rules/rule.ts'
 import type { RuleOptions } from './rules/schema/options.ts'
 import { ruleToInput } from './rules/to-input.ts'
@@ -38,6 +38,7 @@ type Pending = ReturnType<Decider['take']>
 /** Decides calls by its rules. Make one with `createLimiter`, and close it. */
 export class Limiter<Id extends string = string> {
   readonly #engine: Engine
+  #jobs: RuleJobs | undefined
   #decided = 0
 
   /** @internal Applications call `createLimiter`. */
@@ -237,8 +238,8 @@ export class Limiter<Id extends string = string> {
    */
   jobs(rule: Id, who: Who = []): JobQueue {
     this.#engine.assertOpen()
-    this.#engine.jobs ??= new RuleJobs(this.#engine)
-    return this.#engine.jobs.queueOf(rule, who)
+    this.#jobs ??= new RuleJobs(this.#engine)
+    return this.#jobs.queueOf(rule, who)
   }
 
   /** Ends connections, timers and threads; calls are refused with CLOSED from now on. */

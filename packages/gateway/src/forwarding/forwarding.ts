@@ -2,6 +2,7 @@ import { overloadRetrySeconds } from 'diana-limiter/gateway'
 import type { Dispatcher } from 'undici'
 import type { CallReply, CallRequest, Trust } from '../http/call.ts'
 import { deadlineTrailers, grpcTimeoutMs } from '../http/grpc/grpc-call.ts'
+import type { MessageLimits } from '../http/message-limits.ts'
 import type { BulkQueue } from '../inbound/connections/bulk-queue.ts'
 import { paceOf, type Work } from '../inbound/connections/call-pace.ts'
 import { sendProblem } from '../inbound/problem.ts'
@@ -18,7 +19,6 @@ import type { ResponseSink } from './answers/response-sink.ts'
 import { Attempt, type AttemptedCall, type Body, bodyOf, serviceRequest, tellHealth } from './attempt.ts'
 import { adviceOn, busy, DeadlinePassed, type Failure, failureOf, throttled } from './failure.ts'
 import { headersToService } from './headers/end-to-end-headers.ts'
-import type { MessageLimits } from './messages/message-relay.ts'
 
 /** One call on its way to a service and back: tried at one address, perhaps again at another, and answered. */
 export class Forwarding implements AttemptedCall, RelayedCall, Work {

@@ -1,6 +1,6 @@
 import { parseDuration } from '../common/duration.ts'
 import { DianaError } from '../errors.ts'
-import { type Gate, JobQueue, type Passage, type Started } from '../pacing/job-queue.ts'
+import { type Gate, JobQueue, type Passage, type Started } from '../jobs/job-queue.ts'
 import { RateLimiter } from '../pacing/rate-limiter.ts'
 import type { RedisTarget } from '../stores/redis/connection/client.ts'
 import { Quota } from './quota.ts'
@@ -61,7 +61,7 @@ export interface PacedFetch {
 }
 
 const REFUSALS: ReadonlySet<number> = new Set([429, 503])
-/** More origins than that are not told apart. */
+/** More origins than that are not reported apart. */
 const MOST_SCOPES = 1000
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 const FIRST_BACKOFF_MS = 1000
@@ -121,12 +121,12 @@ interface CallPlan {
   readonly deadlineMs: number
 }
 
-/** What is limited together: the limits that its answers tell of, and a queue for each part of it that has the same ones. */
+/** What is limited together: the limits that its answers report, and a queue for each part of it that has the same ones. */
 class Origin {
   readonly #settings: Settings
   readonly #name: string
   readonly #quotas = new Map<string, Quota>()
-  /** By the first segment of the path: servers limit their parts apart, and tell of a limit where it counts. */
+  /** By the first segment of the path: servers limit their parts apart, and report a limit where it counts. */
   readonly #parts = new Map<string, Part>()
   #calls = 0
   #retries = 0
@@ -206,7 +206,7 @@ class Part implements Gate {
   readonly width = 1
   readonly queue: JobQueue
   readonly #settings: Settings
-  /** Those of the whole origin by name, and those of them that answers to these calls have told of. */
+  /** Those of the whole origin by name, and those of them that answers to these calls have reported of. */
   readonly #quotas: Map<string, Quota>
   readonly #own = new Set<Quota>()
   readonly #names = new Map<Quota, string>()
@@ -307,16 +307,16 @@ class Part implements Gate {
   #hear({ status, headers }: Response): number | undefined {
     const { now, maxWaitMs, random } = this.#settings
     const nowMs = now()
-    for (const told of readLimits(headers, nowMs)) {
-      const name = `${told.name} ${told.countsCalls ? '' : 'units'}`
+    for (const reported of readLimits(headers, nowMs)) {
+      const name = `${reported.name} ${reported.countsCalls ? '' : 'units'}`
       let quota = this.#quotas.get(name)
-      if (quota !== undefined) quota.hear(told, nowMs)
+      if (quota !== undefined) quota.hear(reported, nowMs)
       else if (this.#quotas.size < MOST_SCOPES) {
-        quota = new Quota(told, nowMs, { maxWaitMs, isPacedByFleet: this.#pace !== undefined })
+        quota = new Quota(reported, nowMs, { maxWaitMs, isPacedByFleet: this.#pace !== undefined })
         this.#quotas.set(name, quota)
       } else continue
       this.#own.add(quota)
-      this.#names.set(quota, told.name)
+      this.#names.set(quota, reported.name)
     }
     const after = readRetryAfter(headers, nowMs)
     const afterMs = after === undefined ? undefined : Math.min(maxWaitMs, after)

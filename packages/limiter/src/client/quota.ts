@@ -1,9 +1,9 @@
-import type { Told } from './read-limits.ts'
+import type { ReportedLimit } from './read-limits.ts'
 
 /*
  * What a client knows of one limit of a server, and how fast it may go.
  *
- * A server tells what remains, and others may use the same limit. So a client needs no knowledge of them: all see the same number. Each
+ * A server reports what remains, and others may use the same limit. So a client needs no knowledge of them: all see the same number. Each
  * plans a rate at which what remains would last, times its share of it, and corrects the share by what it sees:
  *
  *   windows that end   rate = share × remaining ÷ time left          share × planned ÷ observed
@@ -51,7 +51,7 @@ export class Quota {
   readonly #isPacedByFleet: boolean
   #limit = 1
   #windowMs = ASSUMED_WINDOW_MS
-  #isWindowTold = false
+  #isWindowReported = false
   #remaining = 0
   #heardAt = 0
   #resetAt = Number.POSITIVE_INFINITY
@@ -59,7 +59,7 @@ export class Quota {
   #moves = 0
   /** The reset has stayed for long enough to be that of a window. */
   #isWindow = false
-  /** A reset as it was first told, and when. */
+  /** A reset as it was first reported, and when. */
   #anchor = { at: 0, resetAt: 0 }
   #share = 1
   /** The rate of all callers together since the last observation that was compared. */
@@ -71,18 +71,18 @@ export class Quota {
   readonly #countsCalls: boolean
   readonly #bornAt: number
 
-  constructor(told: Told, nowMs: number, { maxWaitMs, isPacedByFleet = false }: QuotaOptions) {
+  constructor(reported: ReportedLimit, nowMs: number, { maxWaitMs, isPacedByFleet = false }: QuotaOptions) {
     this.#isPacedByFleet = isPacedByFleet
     this.#maxWaitMs = maxWaitMs
-    this.#countsCalls = told.countsCalls
+    this.#countsCalls = reported.countsCalls
     this.#bornAt = nowMs
-    this.#limit = Math.max(1, told.limit ?? told.remaining)
-    if (told.windowMs !== undefined) this.#setWindow(told.windowMs, true)
-    else if (told.resetMs !== undefined) this.#setWindow(Math.max(FIRST_WINDOW_MS, told.resetMs), false)
-    this.#note(told, nowMs)
+    this.#limit = Math.max(1, reported.limit ?? reported.remaining)
+    if (reported.windowMs !== undefined) this.#setWindow(reported.windowMs, true)
+    else if (reported.resetMs !== undefined) this.#setWindow(Math.max(FIRST_WINDOW_MS, reported.resetMs), false)
+    this.#note(reported, nowMs)
     this.#anchor = { at: nowMs, resetAt: this.#resetAt }
-    if (told.resetMs === undefined) this.#moves = 2
-    this.#since = { at: nowMs, remaining: told.remaining, plan: this.#plan(nowMs) }
+    if (reported.resetMs === undefined) this.#moves = 2
+    this.#since = { at: nowMs, remaining: reported.remaining, plan: this.#plan(nowMs) }
   }
 
   /** What remains, as far as it is known. */
@@ -128,33 +128,33 @@ export class Quota {
   }
 
   /** Hears of the limit by an answer. */
-  hear(told: Told, nowMs: number): void {
+  hear(reported: ReportedLimit, nowMs: number): void {
     const wasFixed = this.#isFixed
-    if (told.limit !== undefined) this.#limit = Math.max(1, told.limit)
-    else this.#limit = Math.max(this.#limit, told.remaining)
-    if (told.windowMs !== undefined) this.#setWindow(told.windowMs, true)
-    const resetAt = told.resetMs === undefined ? Number.POSITIVE_INFINITY : nowMs + this.#bounded(told.resetMs)
+    if (reported.limit !== undefined) this.#limit = Math.max(1, reported.limit)
+    else this.#limit = Math.max(this.#limit, reported.remaining)
+    if (reported.windowMs !== undefined) this.#setWindow(reported.windowMs, true)
+    const resetAt = reported.resetMs === undefined ? Number.POSITIVE_INFINITY : nowMs + this.#bounded(reported.resetMs)
     this.#watchReset(resetAt, nowMs)
     const before = this.#resetAt
     const isNew = resetAt > before + Math.max(this.#slackMs, this.#windowMs * PART_OF_WINDOW) || nowMs >= before
     if (!this.#isFixed) {
-      this.#learnRefill(told)
-      this.#note(told, nowMs)
+      this.#learnRefill(reported)
+      this.#note(reported, nowMs)
       this.#resetAt = resetAt
       this.#correct(nowMs)
       return
     }
     if (isNew || !wasFixed) {
-      if (!this.#isWindowTold && told.resetMs !== undefined) this.#setWindow(told.resetMs, false)
-      this.#note(told, nowMs)
+      if (!this.#isWindowReported && reported.resetMs !== undefined) this.#setWindow(reported.resetMs, false)
+      this.#note(reported, nowMs)
       this.#resetAt = resetAt
       this.#compareFrom(nowMs)
       return
     }
     this.#resetAt = Math.min(before, resetAt)
-    // an answer that was overtaken by a later one tells of more than there is
-    if (told.remaining > this.#remaining) return
-    this.#note(told, nowMs)
+    // an answer that was overtaken by a later one reports more than there is
+    if (reported.remaining > this.#remaining) return
+    this.#note(reported, nowMs)
     this.#correct(nowMs)
   }
 
@@ -190,9 +190,9 @@ export class Quota {
   }
 
   /** How long a limit takes to refill, if only its reset is known: what is missing will be there by then. */
-  #learnRefill({ remaining, resetMs }: Told): void {
+  #learnRefill({ remaining, resetMs }: ReportedLimit): void {
     const missing = this.#limit - remaining
-    if (this.#isWindowTold || resetMs === undefined || missing < Math.max(3, this.#limit * 0.02)) return
+    if (this.#isWindowReported || resetMs === undefined || missing < Math.max(3, this.#limit * 0.02)) return
     this.#setWindow((resetMs * this.#limit) / missing, false)
   }
 
@@ -201,21 +201,21 @@ export class Quota {
     return this.#resetAt !== Number.POSITIVE_INFINITY && this.#moves < 2
   }
 
-  #setWindow(ms: number, isTold: boolean): void {
+  #setWindow(ms: number, isReportedLimit: boolean): void {
     this.#windowMs = Math.max(1, this.#bounded(ms))
-    this.#isWindowTold = isTold
+    this.#isWindowReported = isReportedLimit
   }
 
-  #note(told: Told, nowMs: number): void {
+  #note(reported: ReportedLimit, nowMs: number): void {
     if (!this.#countsCalls && this.#sentSince > 0) {
-      const used = Math.max(1, this.#remaining - told.remaining) / this.#sentSince
+      const used = Math.max(1, this.#remaining - reported.remaining) / this.#sentSince
       this.#unitsPerCall = Math.min(this.#limit, 0.8 * this.#unitsPerCall + 0.2 * used)
     }
     this.#sentSince = 0
-    this.#remaining = told.remaining
+    this.#remaining = reported.remaining
     this.#heardAt = nowMs
-    if (told.resetMs !== undefined && this.#resetAt === Number.POSITIVE_INFINITY && this.#moves === 0) {
-      this.#resetAt = nowMs + this.#bounded(told.resetMs)
+    if (reported.resetMs !== undefined && this.#resetAt === Number.POSITIVE_INFINITY && this.#moves === 0) {
+      this.#resetAt = nowMs + this.#bounded(reported.resetMs)
     }
   }
 
@@ -236,14 +236,14 @@ export class Quota {
     const expected = this.#expected(nowMs)
     if (!this.#isFixed) {
       const level = Math.max(0, expected - this.#floor()) / this.#wanted()
-      const most = 1 + ((this.#isWindowTold ? 0.1 : 3) * expected) / this.#limit
+      const most = 1 + ((this.#isWindowReported ? 0.1 : 3) * expected) / this.#limit
       // the rate of a fleet is set by many who have heard of the level at other times
       const least = this.#isPacedByFleet ? LEAST_OF_FLEET : 0
       return (this.#limit / this.#windowMs) * Math.max(least, Math.min(level, most))
     }
     const plan = Math.max(0, expected - this.#margin()) / Math.max(1, this.#resetAt - nowMs)
     if (this.#isWindow) return plan
-    return Math.min(plan, this.#limit / (this.#isWindowTold ? this.#windowMs : FIRST_WINDOW_MS))
+    return Math.min(plan, this.#limit / (this.#isWindowReported ? this.#windowMs : FIRST_WINDOW_MS))
   }
 
   /** What remains by now: others go on using it, and what refills does so. */
@@ -267,7 +267,7 @@ export class Quota {
   }
 
   #wanted(): number {
-    return Math.max(2, this.#limit * (this.#isWindowTold ? WANTED : WANTED_OF_BUCKET))
+    return Math.max(2, this.#limit * (this.#isWindowReported ? WANTED : WANTED_OF_BUCKET))
   }
 
   #refillMs(units: number, nowMs: number): number {
@@ -299,7 +299,7 @@ export class Quota {
     const level = Math.max(0, this.#remaining - this.#floor()) / this.#wanted()
     const by = Math.max(-1.5, Math.min(2, Math.log(level)))
     const power = (by > 0 ? GAIN_UP : GAIN) * by * Math.min(0.25, sinceMs / this.#windowMs)
-    const largest = this.#isWindowTold ? 1 : LARGEST_SHARE
+    const largest = this.#isWindowReported ? 1 : LARGEST_SHARE
     this.#share = Math.max(LEAST_SHARE, Math.min(largest, this.#share * Math.exp(power)))
   }
 

@@ -74,8 +74,8 @@ it.each([
     [{ ...one, name: 'requests' }],
   ],
   ['Shopify', { 'x-shopify-shop-api-call-limit': '60/100' }, [{ ...one, name: 'bucket', resetMs: undefined }]],
-])('the limits of an answer are read as %s tells of them', (_name, headers, told) => {
-  expect(read(headers as Record<string, string>)).toEqual(told)
+])('the limits of an answer are read as %s reports them', (_name, headers, reported) => {
+  expect(read(headers as Record<string, string>)).toEqual(reported)
 })
 
 it.each([
@@ -88,8 +88,8 @@ it.each([
   ['a negative limit', { 'ratelimit-remaining': '5', 'ratelimit-limit': '-100' }, { remaining: 5, limit: undefined }],
   ['a reset in the past', { 'ratelimit-remaining': '5', 'ratelimit-reset': '-9' }, { resetMs: 0 }],
   ['a date in the past', { 'ratelimit-remaining': '5', 'ratelimit-reset': '1000000001' }, { resetMs: 0 }],
-])('contradictory numbers are bounded: %s', (_name, headers, told) => {
-  expect(read(headers as Record<string, string>)[0]).toMatchObject(told)
+])('contradictory numbers are bounded: %s', (_name, headers, reported) => {
+  expect(read(headers as Record<string, string>)[0]).toMatchObject(reported)
 })
 
 it.each([
@@ -145,9 +145,9 @@ it('no text of a server makes numbers that are not finite, negative or of more l
   const text = fc.array(piece, { maxLength: 30 }).map(pieces => pieces.join(''))
   fc.assert(
     fc.property(fc.dictionary(fc.constantFrom(...names), text), headers => {
-      const told = read(headers)
-      expect(told.length).toBeLessThanOrEqual(8)
-      for (const { limit = 1, remaining, resetMs = 0, windowMs = 1 } of told) {
+      const reported = read(headers)
+      expect(reported.length).toBeLessThanOrEqual(8)
+      for (const { limit = 1, remaining, resetMs = 0, windowMs = 1 } of reported) {
         expect([limit, remaining, resetMs, windowMs].every(Number.isFinite)).toBe(true)
         expect(limit > 0 && remaining >= 0 && resetMs >= 0 && windowMs > 0).toBe(true)
       }

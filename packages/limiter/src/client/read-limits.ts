@@ -3,8 +3,8 @@
  * cannot be read is left out, and no answer makes a client wait for ever.
  */
 
-/** One limit as an answer tells it. */
-export interface Told {
+/** One limit as an answer reports it. */
+export interface ReportedLimit {
   /** Its name in the answer; '' if it has none. */
   readonly name: string
   readonly limit: number | undefined
@@ -27,7 +27,7 @@ const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h
 type Get = (name: string) => string | null
 
 /** All limits of an answer, at most eight. */
-export function readLimits(headers: Headers, nowMs: number): Told[] {
+export function readLimits(headers: Headers, nowMs: number): ReportedLimit[] {
   const get: Get = name => {
     const text = headers.get(name)
     return text === null || text.length > MOST_TEXT ? null : text
@@ -35,17 +35,17 @@ export function readLimits(headers: Headers, nowMs: number): Told[] {
   const serverMs = dateOf(get('date')) ?? nowMs
   const listed = readLists(get, serverMs)
   if (listed.length > 0) return listed.slice(0, MOST_LIMITS)
-  const found: Told[] = []
+  const found: ReportedLimit[] = []
   const policyMs = windowOfPolicy(get('ratelimit-policy'))
   for (const prefix of ['ratelimit', 'x-ratelimit', 'x-rate-limit']) {
-    const told = readPlain(get, prefix, '', serverMs, policyMs)
-    if (told) found.push({ ...told, name: get('x-ratelimit-resource')?.slice(0, 100) ?? '' })
-    if (told) break
+    const reported = readPlain(get, prefix, '', serverMs, policyMs)
+    if (reported) found.push({ ...reported, name: get('x-ratelimit-resource')?.slice(0, 100) ?? '' })
+    if (reported) break
   }
   for (const prefix of ['x-ratelimit', 'anthropic-ratelimit']) {
     for (const unit of ['requests', 'tokens', 'input-tokens', 'output-tokens']) {
-      const told = readPlain(get, prefix, unit, serverMs)
-      if (told) found.push({ ...told, name: unit, countsCalls: unit === 'requests' })
+      const reported = readPlain(get, prefix, unit, serverMs)
+      if (reported) found.push({ ...reported, name: unit, countsCalls: unit === 'requests' })
     }
   }
   const bucket = /^(\d{1,9})\/(\d{1,9})$/.exec(get('x-shopify-shop-api-call-limit')?.trim() ?? '')
@@ -71,12 +71,12 @@ export function readRetryAfter(headers: Headers, nowMs: number): number | undefi
 }
 
 /** Draft 8 to 11: `"name";r=5;t=10` beside `"name";q=100;w=60`; draft 7: `limit=100, remaining=5, reset=10`. */
-function readLists(get: Get, serverMs: number): Told[] {
+function readLists(get: Get, serverMs: number): ReportedLimit[] {
   const text = get('ratelimit')
   if (text === null) return []
   const policies = new Map(membersOf(get('ratelimit-policy') ?? '').map(one => [one.name, one.parameters]))
   const members = membersOf(text)
-  const found: Told[] = []
+  const found: ReportedLimit[] = []
   for (const { name, parameters } of members) {
     const remaining = numberOf(parameters.get('r'))
     if (remaining === undefined) continue
@@ -99,16 +99,22 @@ function readLists(get: Get, serverMs: number): Told[] {
   const numbers = new Map(members.map(({ name, value }) => [name, value]))
   const remaining = numberOf(numbers.get('remaining'))
   if (remaining === undefined) return []
-  const told = {
+  const reported = {
     ...boundedRemaining(remaining, positive(numberOf(numbers.get('limit')))),
     resetMs: resetOf(numbers.get('reset'), serverMs),
   }
-  return [{ ...told, name: '', windowMs: windowOfPolicy(get('ratelimit-policy')), countsCalls: true }]
+  return [{ ...reported, name: '', windowMs: windowOfPolicy(get('ratelimit-policy')), countsCalls: true }]
 }
 
-function readPlain(get: Get, prefix: string, unit: string, serverMs: number, windowMs?: number): Told | undefined {
+function readPlain(
+  get: Get,
+  prefix: string,
+  unit: string,
+  serverMs: number,
+  windowMs?: number,
+): ReportedLimit | undefined {
   const suffix = unit === '' ? '' : `-${unit}`
-  // Anthropic puts the unit before the number that is told
+  // Anthropic puts the unit before the number that is reported
   const read = (what: string): string | null =>
     get(`${prefix}-${what}${suffix}`) ?? (unit === '' ? null : get(`${prefix}${suffix}-${what}`))
   const remaining = numberOf(read('remaining'))
@@ -130,7 +136,7 @@ function windowOfPolicy(text: string | null): number | undefined {
   return windows.length === 1 ? windows[0]! * 1000 : undefined
 }
 
-function boundedRemaining(remaining: number, limit: number | undefined): Pick<Told, 'limit' | 'remaining'> {
+function boundedRemaining(remaining: number, limit: number | undefined): Pick<ReportedLimit, 'limit' | 'remaining'> {
   const left = Math.max(0, Math.floor(remaining))
   return { limit, remaining: limit === undefined ? left : Math.min(left, limit) }
 }

@@ -15,7 +15,6 @@ import { type AddressReader, createAddressReader, createPeerTest } from '../http
 import type { LimiterEvents } from '../limiter-status.ts'
 import { OutsideLimits } from '../limits/outside-limits.ts'
 import { OverloadGuard, onePriority } from '../overload/overload-guard.ts'
-import type { RuleJobs } from '../pacing/rule-jobs.ts'
 import type { Timers } from '../queue/timers.ts'
 import { WaitQueue } from '../queue/wait-queue.ts'
 import { DocumentThread } from '../reload/document-thread.ts'
@@ -103,8 +102,8 @@ export class Engine {
   guard: OverloadGuard | undefined
   #guarded: readonly unknown[] = [undefined, undefined]
   isClosed = false
-  /** The jobs that wait for rules; undefined until some are scheduled. */
-  jobs: RuleJobs | undefined
+  /** The jobs that wait for rules, which ask again when rules change or slots are free; undefined until some are scheduled. */
+  jobs: { reconsider(): void; close(): void } | undefined
   readonly #followers = new Map<string, SectionFollower>()
   readonly #stopSweeping: () => void
   /** Reports what this process decides, for the history of the fleet. */

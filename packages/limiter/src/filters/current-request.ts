@@ -1,4 +1,4 @@
-/** Remembers which request is being served; set by the entry `diana-limiter/context`, so that nobody else pays for it. */
+/** Remembers which request is being served; set by the entry `diana-limiter/context`, so that applications without it do not pay for it. */
 export interface RequestTracker {
   enter(identity: object): void
 }

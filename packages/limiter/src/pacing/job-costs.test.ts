@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import pLimit from 'p-limit'
 import { expect, it } from 'vitest'
-import { JobQueue } from './job-queue.ts'
+import { JobQueue } from '../jobs/job-queue.ts'
 import { RateLimiter } from './rate-limiter.ts'
 
 setFlagsFromString('--expose-gc')

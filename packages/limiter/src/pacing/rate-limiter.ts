@@ -5,8 +5,8 @@ import { type Clock, inMicroseconds, steadyMicroseconds } from '../common/clock.
 import { parseDuration } from '../common/duration.ts'
 import { prefixFault } from '../common/redis-url.ts'
 import { DianaError } from '../errors.ts'
+import { freely, type Gate, type JobEvents, JobQueue, type ScheduleOptions, type Started } from '../jobs/job-queue.ts'
 import type { RedisTarget } from '../stores/redis/connection/client.ts'
-import { freely, type Gate, type JobEvents, JobQueue, type ScheduleOptions, type Started } from './job-queue.ts'
 import { FleetPace } from './shared-pace.ts'
 
 /** `warmUp` and `maxBurst` are durations such as `4s`. */

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Verdict } from 'diana-limiter'
+import type { MessageLimits } from '../../http/message-limits.ts'
 import { type BulkQueue, bulkBytes } from '../../inbound/connections/bulk-queue.ts'
 import {
   beginsMessage,
@@ -10,13 +11,6 @@ import {
   FrameReader,
   type FrameSink,
 } from './frame-reader.ts'
-
-/** Decides the messages of one WebSocket. */
-export interface MessageLimits {
-  decide(signal: () => AbortSignal): Verdict | Promise<Verdict>
-  /** Whether a message that a rule refuses is dropped; otherwise the connection is closed. */
-  drops(rule: string | undefined): boolean
-}
 
 export interface MessageRelayOptions {
   readonly limits: MessageLimits

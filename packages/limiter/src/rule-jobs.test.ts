@@ -1,8 +1,8 @@
 import { startRedis } from '@test/servers/redis-server'
 import { afterEach, describe, expect, it } from 'vitest'
-import { createLimiter } from '../create/create-limiter.ts'
-import type { Limiter } from '../limiter.ts'
-import type { RuleOptions } from '../rules/schema/options.ts'
+import { createLimiter } from './create/create-limiter.ts'
+import type { Limiter } from './limiter.ts'
+import type { RuleOptions } from './rules/schema/options.ts'
 
 const closing: (() => unknown)[] = []
 afterEach(async () => {

@@ -1,17 +1,17 @@
-import { callOf, keyOf, type Who } from '../decision/blocklist.ts'
-import type { PendingVerdict } from '../decision/pending-verdict.ts'
-import type { RuleState } from '../decision/rule-state.ts'
-import { LimitedError } from '../decorators/limited-error.ts'
-import type { Engine } from '../engine/engine.ts'
-import { DianaError } from '../errors.ts'
-import { freely, type Gate, JobQueue, type Passage } from './job-queue.ts'
+import { LimitedError } from './answers/limited-error.ts'
+import { callOf, keyOf, type Who } from './decision/blocklist.ts'
+import type { PendingVerdict } from './decision/pending-verdict.ts'
+import type { RuleState } from './decision/rule-state.ts'
+import type { Engine } from './engine/engine.ts'
+import { DianaError } from './errors.ts'
+import { freely, type Gate, JobQueue, type Passage } from './jobs/job-queue.ts'
 
 /** How often a rule is asked that cannot say when it will let a job pass: its slots may be freed by other processes. */
 const POLL_MS = 100
 /** The most jobs that are decided in Redis at the same time. */
 const SHARED_WIDTH = 32
 
-/** The queues of jobs of one limiter: one for each rule and key, for as long as it has jobs or somebody holds it. */
+/** The queues of jobs of one limiter: one for each rule and key, for as long as it has jobs or the application holds it. */
 export class RuleJobs {
   readonly #engine: Engine
   readonly #queues = new Map<string, WeakRef<JobQueue>>()
@@ -22,6 +22,7 @@ export class RuleJobs {
 
   constructor(engine: Engine) {
     this.#engine = engine
+    engine.jobs = this
   }
 
   queueOf(rule: string, who: Who): JobQueue {

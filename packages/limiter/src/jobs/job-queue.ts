@@ -107,7 +107,7 @@ const NO_SIGNAL: JobContext = { signal: undefined }
  */
 export class JobQueue {
   readonly #gate: Gate
-  readonly #heap = new JobHeap()
+  readonly #heap = new JobHeap<Job>()
   #events: EventEmitter<JobEvents> | undefined
   #turns = 0
   #running = 0

@@ -1,7 +1,14 @@
-import type { Job } from './job-queue.ts'
+/** What a heap sorts. */
+export interface Ranked {
+  readonly priority: number
+  /** When it came: those of one priority are sorted by it. */
+  readonly turn: number
+  /** Its place in the heap; -1 if it is not there. */
+  place: number
+}
 
 /** Jobs by priority, and within a priority by turn: a binary heap in which each job knows its place, so that any can be removed. */
-export class JobHeap {
+export class JobHeap<Job extends Ranked> {
   readonly #jobs: Job[] = []
 
   get size(): number {
@@ -61,6 +68,6 @@ export class JobHeap {
   }
 }
 
-function precedes(one: Job, other: Job): boolean {
+function precedes(one: Ranked, other: Ranked): boolean {
   return one.priority === other.priority ? one.turn < other.turn : one.priority > other.priority
 }

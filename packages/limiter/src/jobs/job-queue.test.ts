@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { RateLimiter } from '../pacing/rate-limiter.ts'
 import { type Gate, JobQueue, type Passage } from './job-queue.ts'
-import { RateLimiter } from './rate-limiter.ts'
 
 const START = Date.UTC(2026, 0, 1)
 
