@@ -15,6 +15,10 @@ export class JobHeap<Job extends Ranked> {
     return this.#jobs.length
   }
 
+  get first(): Job | undefined {
+    return this.#jobs[0]
+  }
+
   add(job: Job): void {
     this.#rise(job, this.#jobs.push(job) - 1)
   }
@@ -68,6 +72,7 @@ export class JobHeap<Job extends Ranked> {
   }
 }
 
-function precedes(one: Ranked, other: Ranked): boolean {
+/** Whether a job begins before another one. */
+export function precedes(one: Ranked, other: Ranked): boolean {
   return one.priority === other.priority ? one.turn < other.turn : one.priority > other.priority
 }

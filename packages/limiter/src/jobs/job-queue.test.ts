@@ -220,6 +220,26 @@ describe('a gate that fails', () => {
   })
 })
 
+it('jobs begin in order although the answers of the gate come in another one, or refuse the first', async () => {
+  const answers: ((passage: Passage) => void)[] = []
+  const queue = new JobQueue({ take: () => new Promise(resolve => answers.push(resolve)), width: 3 })
+  const begun: number[] = []
+  const jobs = [0, 1, 2, 3].map(i => queue.schedule(() => void begun.push(i)))
+  await turn()
+  const granted = { end: () => {} }
+  expect(answers).toHaveLength(3)
+  answers[0]!(Number.POSITIVE_INFINITY)
+  answers[2]!(granted)
+  answers[1]!(granted)
+  for (let i = 0; i < 10 && begun.length < 4; i++) {
+    await turn()
+    queue.reconsider()
+    for (const answer of answers.splice(3)) answer(granted)
+  }
+  await Promise.all(jobs)
+  expect(begun).toEqual([0, 1, 2, 3])
+})
+
 describe('the life of a queue', () => {
   it('drain resolves when no job waits or runs', async () => {
     const limiter = rated(1)

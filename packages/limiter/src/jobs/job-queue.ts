@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks'
 import { EventEmitter } from 'node:events'
 import { DianaError } from '../errors.ts'
-import { JobHeap } from './job-heap.ts'
+import { JobHeap, precedes } from './job-heap.ts'
 
 /** How a job is run. */
 export interface ScheduleOptions {
@@ -98,6 +98,11 @@ export class Job extends AsyncResource {
   }
 }
 
+/** A question to the gate whose answer is awaited. */
+interface Ask {
+  job: Job
+}
+
 const NO_OPTIONS: ScheduleOptions = {}
 const NO_SIGNAL: JobContext = { signal: undefined }
 
@@ -111,8 +116,8 @@ export class JobQueue {
   #events: EventEmitter<JobEvents> | undefined
   #turns = 0
   #running = 0
-  /** Jobs for which the gate is being asked. */
-  #asking = 0
+  /** Questions to the gate, each with the job that it will let begin. */
+  readonly #asks = new Set<Ask>()
   #timer: NodeJS.Timeout | undefined
   /** The gate has let a job wait, and is not asked for others. */
   #isHeld = false
@@ -135,7 +140,7 @@ export class JobQueue {
 
   /** How many jobs wait. */
   get waiting(): number {
-    return this.#heap.size + this.#asking
+    return this.#heap.size + this.#asks.size
   }
 
   /** How many jobs run. */
@@ -151,7 +156,7 @@ export class JobQueue {
     if (fault) return Promise.reject(new DianaError('BAD_CALL', fault))
     if (this.#closed) return Promise.reject(this.#closed)
     if (signal?.aborted) return Promise.reject(signal.reason)
-    if (this.#heap.size > 0 || this.#asking > 0 || this.#isPaused) return this.#enqueue(work, options)
+    if (this.#heap.size > 0 || this.#asks.size > 0 || this.#isPaused) return this.#enqueue(work, options)
     let passage: Passage | Promise<Passage>
     try {
       passage = this.#gate.take(weight, signal)
@@ -212,7 +217,7 @@ export class JobQueue {
   }
 
   get #isIdle(): boolean {
-    return this.#running === 0 && this.#asking === 0 && this.#heap.size === 0
+    return this.#running === 0 && this.#asks.size === 0 && this.#heap.size === 0
   }
 
   #enqueue<T>(work: (context: JobContext) => T, options: ScheduleOptions, isOffered = false): Promise<Awaited<T>> {
@@ -222,7 +227,7 @@ export class JobQueue {
       if (job.signal !== undefined) this.#listen(job, job.signal)
       this.#events?.emit('queued')
       // a job that comes first is offered: the one before it may need more permits
-      if (!isOffered && job.place === 0 && this.#asking === 0) this.#pump()
+      if (!isOffered && job.place === 0 && this.#asks.size < this.#gate.width) this.#pump()
     })
   }
 
@@ -233,7 +238,7 @@ export class JobQueue {
     this.#clearTimer()
     this.#isHeld = false
     try {
-      while (this.#heap.size > 0 && this.#asking < this.#gate.width && !this.#isHeld) {
+      while (this.#heap.size > 0 && this.#asks.size < this.#gate.width && !this.#isHeld) {
         const job = this.#heap.shift()!
         let passage: Passage | Promise<Passage>
         try {
@@ -252,28 +257,52 @@ export class JobQueue {
   /** Follows the gate's answer for a job that was taken out of the heap. */
   #hear(passage: Passage | Promise<Passage>, job: Job): void {
     if (typeof passage === 'number') this.#wait(passage, job)
-    else if (passage instanceof Promise) {
-      this.#asking++
-      passage.then(
-        answer => {
-          this.#asking--
-          if (this.#closed && typeof answer === 'number') {
-            this.#refuse(job, this.#closed)
-          } else if (job.signal?.aborted) {
-            // it has begun for the gate, and will not run
-            if (typeof answer === 'object') answer.end(true)
-            this.#refuse(job, job.signal.reason)
-          } else if (typeof answer === 'number') this.#wait(answer, job)
-          else this.#start(job, answer)
-          this.#pump()
-        },
-        error => {
-          this.#asking--
-          this.#refuse(job, error)
-          this.#pump()
-        },
-      )
-    } else this.#start(job, passage)
+    else if (passage instanceof Promise) this.#follow(passage, { job })
+    else this.#start(job, passage)
+  }
+
+  #follow(passage: Promise<Passage>, ask: Ask): void {
+    const { signal } = ask.job
+    this.#asks.add(ask)
+    passage.then(
+      answer => {
+        this.#asks.delete(ask)
+        if (typeof answer !== 'number') this.#startFirst(ask.job, answer)
+        else if (this.#closed) this.#refuse(ask.job, this.#closed)
+        else if (ask.job.signal?.aborted) this.#refuse(ask.job, ask.job.signal.reason)
+        else this.#wait(answer, ask.job)
+        this.#pump()
+      },
+      error => {
+        this.#asks.delete(ask)
+        // the gate was asked for another job, which was aborted
+        if (signal?.aborted && ask.job.signal !== signal) this.#heap.add(ask.job)
+        else this.#refuse(ask.job, error)
+        this.#pump()
+      },
+    )
+  }
+
+  /** Answers may come in another order than the questions, or refuse a job and let a later one begin: the first of those jobs begins. */
+  #startFirst(asked: Job, started: Started): void {
+    let first = asked
+    let from: Ask | undefined
+    for (const ask of this.#asks) {
+      if (ask.job.weight !== asked.weight || !precedes(ask.job, first)) continue
+      first = ask.job
+      from = ask
+    }
+    const waiting = this.#heap.first
+    if (waiting !== undefined && waiting.weight === asked.weight && precedes(waiting, first)) {
+      this.#heap.delete(waiting)
+      this.#heap.add(asked)
+      first = waiting
+    } else if (from !== undefined) from.job = asked
+    if (first.signal?.aborted) {
+      // it has begun for the gate, and will not run
+      started.end(true)
+      this.#refuse(first, first.signal.reason)
+    } else this.#start(first, started)
   }
 
   /** The job goes back to its place, and the gate is asked again. */
