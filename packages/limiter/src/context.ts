@@ -7,8 +7,8 @@ const requests = new AsyncLocalStorage<object>()
 current.tracker = { enter: identity => requests.enterWith(identity) }
 
 /**
- * The verdict on the request that is being served, anywhere below a filter, without the request; undefined elsewhere. Filters remember
- * their requests from when this module is imported on.
+ * Returns the verdict on the request that is being served, anywhere below a filter, without the request; undefined elsewhere. Filters
+ * remember their requests from when this module is imported on.
  */
 export function currentVerdict(): Verdict | undefined {
   const request = requests.getStore()

@@ -6,7 +6,7 @@ import type { Engine } from './engine/engine.ts'
 import { DianaError } from './errors.ts'
 import { freely, type Gate, JobQueue, type Passage } from './jobs/job-queue.ts'
 
-/** How often a rule is asked that cannot say when it will let a job pass: its slots may be freed by other processes. */
+/** A rule that cannot say when it will let a job pass is asked at this interval: its slots may be freed by other processes. */
 const POLL_MS = 100
 /** The most jobs that are decided in Redis at the same time. */
 const SHARED_WIDTH = 32
@@ -94,7 +94,7 @@ class RuleGate implements Gate {
   }
 }
 
-/** Whether no time is long enough: the caller is denied, or the job is heavier than a limit. A limit of 0 pauses the jobs until it changes. */
+/** True if no time is long enough: the caller is denied, or the job is heavier than a limit. A limit of 0 pauses the jobs until it changes. */
 function neverFits({ reason, decisions }: PendingVerdict, weight: number): boolean {
   if (reason === 'denied' || reason === 'ambiguous') return true
   return decisions.some(({ allowed, shadow, limit }) => !allowed && !shadow && limit > 0 && weight > limit)

@@ -8,15 +8,15 @@ import { readLimits, readRetryAfter } from './read-limits.ts'
 
 /** Durations are texts such as `30s`. */
 export interface ClientOptions {
-  /** What sends requests; default: the global `fetch`. */
+  /** Sends requests; default: the global `fetch`. */
   readonly fetch?: typeof globalThis.fetch | undefined
-  /** What is limited together, for a request; default: the origin of its URL. */
+  /** Names what is limited together, for a request; default: the origin of its URL. */
   readonly by?: ((url: URL, init: RequestInit | undefined) => string) | undefined
   /** The most calls under way for one origin; default: 100. */
   readonly concurrency?: number | undefined
   /** For how long a call may wait and be repeated, unless it says otherwise itself; default: as long as it takes. */
   readonly deadline?: string | undefined
-  /** How many times a call is repeated that the server has refused; default: 3. */
+  /** The number of times that a call is repeated which the server has refused; default: 3. */
   readonly retries?: number | undefined
   /** Repeated calls for each call that was made, over time; default: 0.1. */
   readonly retryBudget?: number | undefined
@@ -34,14 +34,14 @@ export interface ClientOptions {
   readonly random?: (() => number) | undefined
 }
 
-/** How one call is made, beside the options of `fetch`. */
+/** The options of one call, beside the options of `fetch`. */
 export interface PacedInit extends RequestInit {
   /** Calls of a higher priority are sent first; default: 0. */
   readonly priority?: number | undefined
   readonly deadline?: string | undefined
 }
 
-/** What is known of a limit of a server. */
+/** A limit of a server, as far as it is known. */
 export interface KnownLimit {
   readonly name: string
   readonly limit: number
@@ -52,7 +52,7 @@ export interface KnownLimit {
 /** A `fetch` that keeps to the limits of servers. */
 export interface PacedFetch {
   (input: string | URL | Request, init?: PacedInit): Promise<Response>
-  /** What is known of the limits of a URL. */
+  /** Returns what is known of the limits of a URL. */
   limits(url: string | URL): KnownLimit[]
   /** Resolves when no call waits or is under way. */
   drain(): Promise<void>
@@ -121,7 +121,7 @@ interface CallPlan {
   readonly deadlineMs: number
 }
 
-/** What is limited together: the limits that its answers report, and a queue for each part of it that has the same ones. */
+/** The calls that are limited together: the limits that its answers report, and a queue for each part of it that has the same ones. */
 class Origin {
   readonly #settings: Settings
   readonly #name: string
@@ -174,7 +174,7 @@ class Origin {
     await Promise.all([...this.#parts.values()].map(part => part.close()))
   }
 
-  /** Refused calls are repeated as far as they are few of all: a server that refuses everything is not asked twice as often. */
+  /** True while refused calls are few of all, and may be repeated: a server that refuses everything is not asked twice as often. */
   #mayRetry(): boolean {
     return this.#retries < LEAST_RETRIES + this.#settings.retryBudget * this.#calls
   }
@@ -342,7 +342,7 @@ class Part implements Gate {
   }
 }
 
-/** A body that is a stream can be sent once. */
+/** True if a call can be sent again: a body that is a stream can be sent once. */
 function isReplayable(input: string | URL | Request, { body }: RequestInit): boolean {
   if (body instanceof ReadableStream || (typeof body === 'object' && body !== null && Symbol.asyncIterator in body)) {
     return false

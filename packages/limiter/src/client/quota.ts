@@ -15,7 +15,7 @@ import type { ReportedLimit } from './read-limits.ts'
 
 /** A reset that moves by more is that of a limit that refills, or of the next window. */
 const SLACK_MS = 2500
-/** A reset that has stayed for so many times the slack is that of a window. */
+/** A reset that has stayed for this many times the slack is that of a window. */
 const STAYS = 4
 /** Until it is known how a server counts, a limit is used up no faster. */
 const FIRST_WINDOW_MS = 60_000
@@ -25,15 +25,15 @@ const PART_OF_WINDOW = 0.5
 const MARGIN = 0.015
 /** The part of a limit that refills at which it is held. */
 const WANTED = 0.03
-/** The same for a bucket, of which none is lost by it. */
+/** The part of a bucket at which it is held; nothing of a bucket is lost by it. */
 const WANTED_OF_BUCKET = 0.25
 const LEAST_SHARE = 1e-4
 const LEAST_OF_FLEET = 0.7
-/** Of a limit whose refill is a guess. */
+/** The largest share of a limit whose refill is a guess. */
 const LARGEST_SHARE = 1e4
 /** The share is found by what falls in this time; later, of a limit that refills, by its level. */
 const YOUNG_MS = 6000
-/** By how much, as a power of e, a share follows the level in the time of a window. */
+/** A share follows the level by this power of e in the time of a window. */
 const GAIN = 0.5
 const GAIN_UP = 0.5
 /** The time in which a limit is assumed to refill whose server does not say. */
@@ -42,7 +42,7 @@ const ASSUMED_WINDOW_MS = 20_000
 export interface QuotaOptions {
   /** No wait is longer. */
   readonly maxWaitMs: number
-  /** The rate is that of all callers: something else divides it among them. */
+  /** True if the rate is that of all callers: something else divides it among them. */
   readonly isPacedByFleet?: boolean | undefined
 }
 
@@ -55,7 +55,7 @@ export class Quota {
   #remaining = 0
   #heardAt = 0
   #resetAt = Number.POSITIVE_INFINITY
-  /** How many times the reset has moved before it came; a limit that refills does that with every answer. */
+  /** Counts the moves of the reset before it came; a limit that refills does that with every answer. */
   #moves = 0
   /** The reset has stayed for long enough to be that of a window. */
   #isWindow = false
@@ -85,7 +85,7 @@ export class Quota {
     this.#since = { at: nowMs, remaining: reported.remaining, plan: this.#plan(nowMs) }
   }
 
-  /** What remains, as far as it is known. */
+  /** The units that remain, as far as it is known. */
   get remaining(): number {
     return this.#remaining
   }
@@ -94,7 +94,7 @@ export class Quota {
     return this.#limit
   }
 
-  /** In how many milliseconds it begins anew, or is full; undefined if that is not known. */
+  /** Returns the milliseconds until it begins again, or is full; undefined if that is not known. */
   resetMs(nowMs: number): number | undefined {
     return this.#resetAt === Number.POSITIVE_INFINITY ? undefined : Math.max(0, this.#resetAt - nowMs)
   }
@@ -104,7 +104,7 @@ export class Quota {
     return (this.#share * this.#plan(nowMs)) / this.#unitsPerCall
   }
 
-  /** How long a call has to wait; 0 if it may be sent. */
+  /** Returns the milliseconds that a call has to wait; 0 if it may be sent. */
   waitMs(nowMs: number): number {
     this.#renew(nowMs)
     const expected = this.#expected(nowMs)
@@ -113,7 +113,7 @@ export class Quota {
     return this.#bounded(Math.max(0, this.#nextAt - nowMs))
   }
 
-  /** A call is sent. The next one follows at the rate, less or more by chance, so that clients do not keep in step. */
+  /** Counts a call that is sent. The next one follows at the rate, less or more by chance, so that clients do not keep in step. */
   sent(nowMs: number, random: number): void {
     this.#inFlight++
     this.#sentSince++
@@ -122,7 +122,7 @@ export class Quota {
     this.#nextAt = Math.max(this.#nextAt, nowMs - intervalMs) + intervalMs
   }
 
-  /** A call has ended, with an answer or without. */
+  /** Counts a call that has ended, with an answer or without. */
   ended(): void {
     this.#inFlight = Math.max(0, this.#inFlight - 1)
   }
@@ -158,7 +158,7 @@ export class Quota {
     this.#correct(nowMs)
   }
 
-  /** The server has refused a call: nothing remains for so long. */
+  /** Hears that the server has refused a call: nothing remains for that time. */
   refused(afterMs: number, nowMs: number): void {
     this.#remaining = 0
     this.#heardAt = nowMs
@@ -168,7 +168,7 @@ export class Quota {
     this.#resetAt = Math.max(this.#resetAt, this.#isFixed ? nowMs + this.#bounded(afterMs) : 0)
   }
 
-  /** A reset that moves before it comes is that of a limit that refills; one that stays for long is that of a window. */
+  /** Watches the reset: one that moves before it comes is that of a limit that refills; one that stays for long is that of a window. */
   #watchReset(resetAt: number, nowMs: number): void {
     if (resetAt === Number.POSITIVE_INFINITY) {
       this.#moves = 2
@@ -189,14 +189,14 @@ export class Quota {
     return Math.min(SLACK_MS, Math.max(this.#windowMs * 0.1, 100))
   }
 
-  /** How long a limit takes to refill, if only its reset is known: what is missing will be there by then. */
+  /** Computes the time in which a limit refills, if only its reset is known: what is missing will be there by then. */
   #learnRefill({ remaining, resetMs }: ReportedLimit): void {
     const missing = this.#limit - remaining
     if (this.#isWindowReported || resetMs === undefined || missing < Math.max(3, this.#limit * 0.02)) return
     this.#setWindow((resetMs * this.#limit) / missing, false)
   }
 
-  /** Which limits begin anew at one moment; others refill all the time. */
+  /** True if the limit begins again at one moment; others refill all the time. */
   get #isFixed(): boolean {
     return this.#resetAt !== Number.POSITIVE_INFINITY && this.#moves < 2
   }
@@ -219,7 +219,7 @@ export class Quota {
     }
   }
 
-  /** A window has ended without an answer of the next one: all is there, and the rate is that of a whole window. */
+  /** Renews a window that has ended without an answer of the next one: all is there, and the rate is that of a whole window. */
   #renew(nowMs: number): void {
     if (!this.#isFixed || nowMs < this.#resetAt) return
     this.#remaining = this.#limit
@@ -231,7 +231,7 @@ export class Quota {
     this.#nextAt = Math.max(this.#nextAt, nowMs)
   }
 
-  /** The rate of all callers together that would use up the limit, in units per millisecond. */
+  /** Computes the rate of all callers together that would use up the limit, in units per millisecond. */
   #plan(nowMs: number): number {
     const expected = this.#expected(nowMs)
     if (!this.#isFixed) {
@@ -246,7 +246,7 @@ export class Quota {
     return Math.min(plan, this.#limit / (this.#isWindowReported ? this.#windowMs : FIRST_WINDOW_MS))
   }
 
-  /** What remains by now: others go on using it, and what refills does so. */
+  /** Estimates what remains by now: others go on using it, and what refills does so. */
   #expected(nowMs: number): number {
     const sinceMs = Math.max(0, nowMs - this.#heardAt)
     if (this.#isFixed) {

@@ -9,10 +9,10 @@ export interface ReportedLimit {
   readonly name: string
   readonly limit: number | undefined
   readonly remaining: number
-  /** How long until it is as if there had been no calls; undefined if the answer does not say. */
+  /** The time until it is as if there had been no calls; undefined if the answer does not say. */
   readonly resetMs: number | undefined
   readonly windowMs: number | undefined
-  /** Whether calls cost 1 each; tokens and the like are counted in other units. */
+  /** True if calls cost 1 each; tokens and the like are counted in other units. */
   readonly countsCalls: boolean
 }
 
@@ -26,7 +26,7 @@ const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h
 
 type Get = (name: string) => string | null
 
-/** All limits of an answer, at most eight. */
+/** Reads all limits of an answer, at most eight. */
 export function readLimits(headers: Headers, nowMs: number): ReportedLimit[] {
   const get: Get = name => {
     const text = headers.get(name)
@@ -57,7 +57,7 @@ export function readLimits(headers: Headers, nowMs: number): ReportedLimit[] {
   return found.slice(0, MOST_LIMITS)
 }
 
-/** How long an answer asks its caller to wait; undefined if it does not, or in a way that cannot be read. */
+/** Returns the milliseconds that an answer asks its caller to wait; undefined if it does not, or in a way that cannot be read. */
 export function readRetryAfter(headers: Headers, nowMs: number): number | undefined {
   const ms = numberOf(headers.get('retry-after-ms'))
   if (ms !== undefined) return Math.max(0, ms)
@@ -70,7 +70,7 @@ export function readRetryAfter(headers: Headers, nowMs: number): number | undefi
   return moment === undefined ? undefined : Math.max(0, moment - (dateOf(headers.get('date')) ?? nowMs))
 }
 
-/** Draft 8 to 11: `"name";r=5;t=10` beside `"name";q=100;w=60`; draft 7: `limit=100, remaining=5, reset=10`. */
+/** Reads drafts 8 to 11: `"name";r=5;t=10` beside `"name";q=100;w=60`; draft 7: `limit=100, remaining=5, reset=10`. */
 function readLists(get: Get, serverMs: number): ReportedLimit[] {
   const text = get('ratelimit')
   if (text === null) return []
@@ -129,7 +129,7 @@ function readPlain(
   }
 }
 
-/** The window of the policy, if there is one only: `100;w=60`. */
+/** Reads the window of the policy, if there is one only: `100;w=60`. */
 function windowOfPolicy(text: string | null): number | undefined {
   if (text === null) return undefined
   const windows = membersOf(text).flatMap(({ parameters }) => positive(numberOf(parameters.get('w'))) ?? [])
@@ -147,7 +147,7 @@ interface Member {
   readonly parameters: ReadonlyMap<string, string>
 }
 
-/** The members of a list of structured fields, as far as limits need them. */
+/** Reads the members of a list of structured fields, as far as limits need them. */
 function membersOf(text: string): Member[] {
   const members = text.match(/(?:[^",]|"(?:[^"\\]|\\.)*")+/g) ?? []
   return members.slice(0, 2 * MOST_LIMITS).map(member => {
@@ -188,7 +188,7 @@ function durationOf(text: string): number | undefined {
   return ms
 }
 
-/** A date of HTTP or of ISO 8601. */
+/** Reads a date of HTTP or of ISO 8601. */
 function dateOf(text: string | null | undefined): number | undefined {
   if (!text || text.length > 100 || !/\d{2}:\d{2}/.test(text)) return undefined
   const ms = Date.parse(text)

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 
-/** What option schemas are made of; given to functions, so that zod is loaded only when rules are parsed. */
+/** The functions that option schemas are made of; given to functions, so that zod is loaded only when rules are parsed. */
 export interface SchemaKit {
   readonly z: Zod
   /** A duration such as `10s`, read as milliseconds. */

@@ -15,7 +15,7 @@ export type TypedRules<Id extends string> = readonly RuleOptions[] & { readonly 
 
 declare const typed: unique symbol
 
-/** The same rules; TypeScript then knows their ids wherever the limiter takes one: `limiter.consume('login', ip)`. */
+/** Returns the same rules; TypeScript then knows their ids wherever the limiter takes one: `limiter.consume('login', ip)`. */
 export function typedRules<const Id extends string>(
   rules: readonly (RuleOptions & { readonly id: Id })[],
 ): TypedRules<Id> {

@@ -1,7 +1,7 @@
-/** What a heap sorts. */
+/** An element that a heap sorts. */
 export interface Ranked {
   readonly priority: number
-  /** When it came: those of one priority are sorted by it. */
+  /** The order of arrival: those of one priority are sorted by it. */
   readonly turn: number
   /** Its place in the heap; -1 if it is not there. */
   place: number
@@ -72,7 +72,7 @@ export class JobHeap<Job extends Ranked> {
   }
 }
 
-/** Whether a job begins before another one. */
+/** True if a job begins before another one. */
 export function precedes(one: Ranked, other: Ranked): boolean {
   return one.priority === other.priority ? one.turn < other.turn : one.priority > other.priority
 }

@@ -3,17 +3,17 @@ import { EventEmitter } from 'node:events'
 import { DianaError } from '../errors.ts'
 import { JobHeap, precedes } from './job-heap.ts'
 
-/** How a job is run. */
+/** The options of one job. */
 export interface ScheduleOptions {
   /** Jobs of a higher priority begin first; those of one priority begin in the order in which they arrived. Default: 0. */
   readonly priority?: number | undefined
-  /** How many permits the job takes; default: 1. */
+  /** The number of permits that the job takes; default: 1. */
   readonly weight?: number | undefined
   /** Takes the job out of the queue; one that has begun gets the signal as its argument. */
   readonly signal?: AbortSignal | undefined
 }
 
-/** What a job is called with. */
+/** The argument of a job. */
 export interface JobContext {
   readonly signal: AbortSignal | undefined
 }
@@ -40,7 +40,7 @@ export interface Started {
 }
 
 /**
- * What a gate answers: the job begins, or the gate is asked again in so many milliseconds, or earlier if a job ends. `Infinity`: only if
+ * The answer of a gate: the job begins, or the gate is asked again in so many milliseconds, or earlier if a job ends. `Infinity`: only if
  * a job ends, or by `reconsider`.
  */
 export type Passage = Started | number
@@ -49,7 +49,7 @@ export type Passage = Started | number
 export interface Gate {
   /** Throws, or rejects, if this job can never begin. */
   take(weight: number, signal: AbortSignal | undefined): Passage | Promise<Passage>
-  /** How many of its answers may be awaited at the same time, 1 or more. */
+  /** The most answers that may be awaited at the same time, 1 or more. */
   readonly width: number
 }
 
@@ -138,12 +138,12 @@ export class JobQueue {
     return this.#events
   }
 
-  /** How many jobs wait. */
+  /** The number of jobs that wait. */
   get waiting(): number {
     return this.#heap.size + this.#asks.size
   }
 
-  /** How many jobs run. */
+  /** The number of jobs that run. */
   get running(): number {
     return this.#running
   }
@@ -169,7 +169,7 @@ export class JobQueue {
     return promise
   }
 
-  /** The same without options. It may be passed on by itself. */
+  /** Runs a job as `schedule` does, without options. It may be passed on by itself. */
   readonly limit = <Args extends unknown[], T>(work: (...args: Args) => T, ...args: Args): Promise<Awaited<T>> =>
     this.schedule(args.length === 0 ? (work as () => T) : () => work(...args))
 
@@ -181,7 +181,7 @@ export class JobQueue {
     })
   }
 
-  /** No job begins until `resume`; those that run go on. */
+  /** Lets no job begin until `resume`; those that run go on. */
   pause(): void {
     this.#isPaused = true
     this.#clearTimer()
@@ -305,7 +305,7 @@ export class JobQueue {
     } else this.#start(first, started)
   }
 
-  /** The job goes back to its place, and the gate is asked again. */
+  /** Puts the job back to its place, and has the gate asked again. */
   #wait(ms: number, job: Job): void {
     this.#heap.add(job)
     this.#isHeld = true

@@ -7,13 +7,13 @@ import { callOfRequest } from '../filters/request-call.ts'
 import type { Limiter } from '../limiter.ts'
 import type { Verdict } from '../verdict.ts'
 
-/** How messages of connections are limited. */
+/** The options by which messages of connections are limited. */
 export interface CommonMessageOptions {
   /** The rules by which messages are counted; default: those with `match: { websocket: messages }`. */
   readonly rule?: string | readonly string[] | undefined
-  /** What becomes of a message that is too fast: the connection is closed, or it is dropped; default: what the rule says. */
+  /** The end of a message that is too fast: the connection is closed, or it is dropped; default: what the rule says. */
   readonly tooFast?: 'close' | 'drop' | undefined
-  /** What the application knows of a connection, such as its account. */
+  /** Returns what the application knows of a connection, such as its account. */
   readonly attributes?: ((request: IncomingMessage) => Call['attributes']) | undefined
   /** Hears of each message that is too fast. */
   readonly onRefused?: ((verdict: Verdict, request: IncomingMessage) => void) | undefined
@@ -22,7 +22,7 @@ export interface CommonMessageOptions {
 /** Decides the messages of one connection. */
 export interface MessageDecider {
   decide(signal: AbortSignal | (() => AbortSignal)): Verdict | Promise<Verdict>
-  /** Whether the refused message is dropped; otherwise the connection is closed. */
+  /** True if the refused message is dropped; otherwise the connection is closed. */
   drops(verdict: Verdict): boolean
 }
 

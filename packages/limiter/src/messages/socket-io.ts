@@ -12,7 +12,7 @@ export interface SocketIoSocket {
   disconnect(close?: boolean): unknown
 }
 
-/** Of events that wait, so many are kept for each connection; one that sends more is disconnected. */
+/** The most events that wait for each connection; one that sends more is disconnected. */
 const MOST_WAITING = 1000
 
 /**

@@ -13,7 +13,7 @@ import { FleetPace } from './shared-pace.ts'
 export interface RateLimiterOptions {
   /** The time from a cold start until the rate is reached; an unused limiter cools down again. */
   readonly warmUp?: string | undefined
-  /** How many times slower than its rate a cold limiter starts; default 3. */
+  /** The factor by which a cold limiter starts slower than its rate; default 3. */
   readonly coldFactor?: number | undefined
   /** For how long unused permits are saved; default `1s`. Not with `warmUp`, whose saved permits are slow. */
   readonly maxBurst?: string | undefined
@@ -54,7 +54,7 @@ export class RateLimiter {
   readonly #concurrency: number
   #rate: number
   #smooth: Smooth
-  /** When the job that waits first is due; 0 if none waits. */
+  /** The moment at which the job that waits first is due; 0 if none waits. */
   #dueAt = 0
 
   private constructor(
@@ -134,7 +134,7 @@ export class RateLimiter {
     return this.#jobs.schedule(work, options)
   }
 
-  /** The same without options, for one permit; it may be passed on by itself. */
+  /** Runs a job as `schedule` does, without options, for one permit; it may be passed on by itself. */
   readonly limit: JobQueue['limit']
 
   /** Resolves when no job of `schedule` waits or runs. */
@@ -147,12 +147,12 @@ export class RateLimiter {
     return this.#jobs
   }
 
-  /** What happens to jobs; see `JobEvents`. */
+  /** The events of jobs; see `JobEvents`. */
   get events(): EventEmitter<JobEvents> {
     return this.#jobs.events
   }
 
-  /** How many calls for one permit would pass at once. */
+  /** Returns how many calls for one permit would pass at once. */
   async availablePermits(): Promise<number> {
     return this.#fleet ? await this.#fleet.available() : this.#smooth.passesAtOnce(this.#state, 0, this.#now())
   }
@@ -226,7 +226,7 @@ export class RateLimiter {
     }
   }
 
-  /** How long a job has to wait, in milliseconds; 0 if its permits are taken. */
+  /** Returns the milliseconds that a job has to wait; 0 if its permits are taken. */
   #takeForJob(permits: number): number {
     if (this.#rate === Number.POSITIVE_INFINITY) return 0
     const now = this.#now()

@@ -13,7 +13,7 @@ export interface Problem {
 
 type Issue = z.core.$ZodIssue
 
-/** A value parsed by a schema, or all its problems as text for people. */
+/** Returns a value parsed by a schema, or all its problems as text for people. */
 export function explain<T>(
   schema: z.ZodType<T>,
   value: unknown,
@@ -31,7 +31,7 @@ function leaveToUs(issue: z.core.$ZodRawIssue): string {
   return issue.code === 'unrecognized_keys' && hasShape ? Object.keys(definition.shape as object).join(' ') : ''
 }
 
-/** Of the branches of a union, the one whose kind of value was given. */
+/** Chooses the branch of a union whose kind of value was given. */
 function flatten(issue: Issue): Issue[] {
   if (issue.code !== 'invalid_union') return [issue]
   const meant = issue.errors.find(branch => !branch.some(isWrongKind))
@@ -56,7 +56,7 @@ function problemsOf(issue: Issue, unknownOption: (word: string, known: readonly 
   return issue.keys.map(word => ({ path: [...path, word], atName: true, what: explainOne(word, known) }))
 }
 
-/** The message for an unknown option. */
+/** Returns the message for an unknown option. */
 export function explainOption(word: string, known: readonly string[]): string {
   const hint = known.includes(word) ? undefined : hintForOption(word, known)
   if (hint !== undefined) return `is not a known option: write ${hint}`
@@ -116,7 +116,7 @@ function kindsOf(issue: Issue): string[] {
   return issue.code === 'invalid_type' ? [kinds[issue.expected] ?? issue.expected] : []
 }
 
-/** What is wrong with a value of another kind than expected. */
+/** Returns what is wrong with a value of another kind than expected. */
 export function wrongKind(input: unknown, expected: string): string {
   if (input === undefined) return `is missing: give ${expected}`
   if (input === null) return `has no value: give ${expected}, or leave the word out`

@@ -14,7 +14,7 @@ export const where: z.ZodEnum<{ local: 'local'; remote: 'remote' }> = z
 export const text: z.ZodString = z.string().max(1024 * 1024)
 /** One rule: no longer than can be read between two calls. */
 export const ruleText: z.ZodString = z.string().max(16_384)
-/** Why a change is made: for the audit log and beside the version that it replaces. */
+/** The reason for a change: for the audit log and beside the version that it replaces. */
 export const comment: z.ZodOptional<z.ZodString> = z
   .string()
   .max(2000)
@@ -44,7 +44,7 @@ export const mistake: z.ZodObject = z
   .object({ line: count, column: count, rule: z.string().optional(), message: z.string() })
   .meta({ title: 'Mistake' })
 
-/** What became of one rule. */
+/** The change of one rule. */
 export const ruleChange: z.ZodType = z
   .object({ id: z.string(), change: z.enum(['added', 'changed', 'removed']) })
   .meta({ title: 'RuleChange' })
@@ -73,7 +73,7 @@ export const curve: z.ZodType = z
   .array(z.number().nullable())
   .meta({ title: 'Curve', description: 'One number per step, oldest first; null if nothing is known of it.' })
 
-/** What an adaptive rule has found. */
+/** The findings of an adaptive rule. */
 export const estimate: z.ZodType = z
   .object({
     limit: z.number(),
@@ -85,7 +85,7 @@ export const estimate: z.ZodType = z
   })
   .meta({ title: 'Estimate' })
 
-/** Of a limit per calendar period. */
+/** The unit of a limit per calendar period. */
 export const unit: z.ZodType = z
   .enum(['day', 'week', 'month', 'year'])
   .meta({ title: 'Unit' })

@@ -7,7 +7,7 @@ import fastify, { type FastifyInstance } from 'fastify'
 /** The rule file of the demo. */
 export const demoRules: string = fileURLToPath(new URL('../../../demo/diana.yaml', import.meta.url))
 
-/** A copy of the demo's rules, to be changed at will, and how it goes. */
+/** Copies the demo's rules for changes at will, and returns where the copy is. */
 export async function copyDemoRules(): Promise<{ path: string; remove(): Promise<void> }> {
   const folder = await mkdtemp(join(tmpdir(), 'diana-demo-'))
   const path = join(folder, 'diana.yaml')
@@ -15,7 +15,7 @@ export async function copyDemoRules(): Promise<{ path: string; remove(): Promise
   return { path, remove: () => rm(folder, { recursive: true, force: true }) }
 }
 
-/** A small service to try Diana on: each answer says what was called and by whom. */
+/** Returns a small service to try Diana on: each answer says what was called and by which caller. */
 export function createDemoService(): FastifyInstance {
   const app = fastify()
   const orders = [

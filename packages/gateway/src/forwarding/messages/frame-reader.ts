@@ -1,16 +1,16 @@
-/** What the first bytes of a frame of a WebSocket say (RFC 6455, section 5.2). */
+/** The first bytes of a frame of a WebSocket as they were read (RFC 6455, section 5.2). */
 export interface FrameHead {
   readonly isLast: boolean
-  /** The message is compressed (RFC 7692). */
+  /** True if the message is compressed (RFC 7692). */
   readonly isCompressed: boolean
   readonly opcode: number
 }
 
-/** What becomes of frames; the bytes of a head come before those of its payload. */
+/** Receives frames; the bytes of a head come before those of its payload. */
 export interface FrameSink {
   onHead(head: FrameHead, bytes: Buffer): void
   onPayload(bytes: Buffer): void
-  /** All bytes of the frame have come. */
+  /** Hears that all bytes of the frame have come. */
   onEnd(): void
 }
 
@@ -25,11 +25,11 @@ export const CLOSE = 8
 export class FrameReader {
   readonly #head = Buffer.alloc(LONGEST_HEAD)
   #have = 0
-  /** How many bytes of the payload are still to come. */
+  /** The number of bytes of the payload that are still to come. */
   #left = 0
   #isInPayload = false
 
-  /** Whether the next byte begins a frame. */
+  /** True if the next byte begins a frame. */
   get isBetweenFrames(): boolean {
     return this.#have === 0 && !this.#isInPayload
   }
@@ -78,12 +78,12 @@ export class FrameReader {
   }
 }
 
-/** Whether a frame begins a message. */
+/** True if a frame begins a message. */
 export function beginsMessage({ opcode }: FrameHead): boolean {
   return opcode !== CONTINUATION && opcode < FIRST_CONTROL
 }
 
-/** A close frame with a status; masked with zeros, which change nothing, if a client sends it. */
+/** Returns a close frame with a status; masked with zeros, which change nothing, if a client sends it. */
 export function closeFrame(status: number, reason: string, isMasked: boolean): Buffer {
   const text = Buffer.from(reason)
   const head = Buffer.from([0x88, (isMasked ? 0x80 : 0) | (2 + text.length)])

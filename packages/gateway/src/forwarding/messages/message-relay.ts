@@ -15,11 +15,11 @@ import {
 export interface MessageRelayOptions {
   readonly limits: MessageLimits
   readonly bulk: BulkQueue
-  /** What has arrived of the caller already. */
+  /** The bytes that have arrived from the caller already. */
   readonly early: Buffer
-  /** What has arrived of the service already, and was passed on. */
+  /** The bytes that have arrived from the service already, and were passed on. */
   readonly farHead: Buffer
-  /** Compressed messages refer to earlier ones, so that none may be left out. */
+  /** True if compressed messages refer to earlier ones, so that none may be left out. */
   readonly keepsDictionary: boolean
   onError(error: unknown): void
 }
@@ -28,7 +28,7 @@ export interface MessageRelayOptions {
 const TRY_AGAIN_LATER = 1013
 const GOING_AWAY = 1001
 const REASON = 'too many messages'
-/** So many bytes are read behind a message that waits, to find pings among them. */
+/** The most bytes that are read behind a message that waits, to find pings among them. */
 const MOST_HELD = 65_536
 const CLOSING_MS = 1000
 /** The longest payload of a control frame (RFC 6455, section 5.5). */
@@ -39,7 +39,7 @@ export function relayMessages(near: Socket, far: Socket, options: MessageRelayOp
   new MessageRelay(near, far, options).begin()
 }
 
-/** Whether the compression that was agreed on remembers messages of the client (RFC 7692, section 7.1.1.2). */
+/** True if the compression that was agreed on remembers messages of the client (RFC 7692, section 7.1.1.2). */
 export function keepsDictionary(extensions: string | undefined): boolean {
   if (extensions === undefined || !/permessage-deflate/i.test(extensions)) return false
   return !/client_no_context_takeover/i.test(extensions)
@@ -67,7 +67,7 @@ class MessageRelay implements FrameSink {
   #isWaiting = false
   #isDropping = false
   #isClosed = false
-  /** The caller has been told to leave once the frame that is being sent to them has ended. */
+  /** True once the caller is asked to leave when the frame that is being sent to them has ended. */
   #isLeaving = false
   /** The bytes of a ping or a pong that has not come whole. */
   #control: Buffer[] | undefined
@@ -210,7 +210,7 @@ class MessageRelay implements FrameSink {
     this.#write(bytes)
   }
 
-  /** The message has passed: those behind it follow, until the next one waits. */
+  /** Lets the messages behind one that has passed follow, until the next one waits. */
   #goOn(): void {
     this.#isWaiting = false
     let done = 0

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { filterOptions } from './filter-options.ts'
 
-/** A filter of the chain: a built-in name or a module, and what it is told. */
+/** A filter of the chain: a built-in name or a module, and its options. */
 export interface FilterSettings {
   readonly use: string
   readonly options: Readonly<Record<string, unknown>>
@@ -37,7 +37,7 @@ function nameIn(words: unknown): unknown {
   return typeof words === 'object' && words !== null && 'use' in words ? words.use : undefined
 }
 
-/** Leaves what to say to whoever reads the issues, who needs the known words to tell a mistyped one. */
+/** Leaves what to say to the reader of the issues, which needs the known words to find a mistyped one. */
 function knownWords(issue: z.core.$ZodRawIssue): string {
   const definition: object | undefined = issue.inst?._zod.def
   const hasShape = definition !== undefined && 'shape' in definition

@@ -1,7 +1,7 @@
 import { headerFault, textOf } from 'diana-limiter/schema'
 import { z } from 'zod'
 
-/** What a proxy says itself, or what would break the framing of a message. */
+/** Headers that a proxy writes itself, or that would break the framing of a message. */
 const ours: readonly string[] = [
   'connection',
   'content-length',

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** Which version of HTTP a service is sent. */
+/** The version of HTTP that a service is sent. */
 export type ServiceProtocol = 'http1' | 'http2'
 
 export const protocolSchema: z.ZodOptional<z.ZodEnum<{ http1: 'http1'; http2: 'http2' }>> = z

@@ -39,7 +39,7 @@ const shape = {
     .describe('The messages that callers send over WebSockets, not the calls that open these.'),
 }
 
-/** Which calls a rule is about, as a rule writes it. */
+/** The calls that a rule is about, as a rule writes it. */
 export const matchSchema: z.ZodType<Match> = z.union([
   z
     .literal('none')

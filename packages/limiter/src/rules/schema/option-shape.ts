@@ -4,7 +4,7 @@ import { schemaKit } from '../../common/schema-kit.ts'
 
 const created = new WeakMap<object, z.ZodRawShape>()
 
-/** The schemas of an algorithm's or a source's own options; a function that creates them is called once. */
+/** Returns the schemas of an algorithm's or a source's own options; a function that creates them is called once. */
 export function shapeOf(options: OptionShape): z.ZodRawShape {
   if (typeof options !== 'function') return options
   const shape = created.get(options) ?? options(schemaKit)
