@@ -102,6 +102,8 @@ export class Engine {
   guard: OverloadGuard | undefined
   #guarded: readonly unknown[] = [undefined, undefined]
   isClosed = false
+  /** The jobs that wait for rules, which ask again when rules change or slots are free; undefined until some are scheduled. */
+  jobs: { reconsider(): void; close(): void } | undefined
   readonly #followers = new Map<string, SectionFollower>()
   readonly #stopSweeping: () => void
   /** Reports what this process decides, for the history of the fleet. */
@@ -161,6 +163,7 @@ export class Engine {
 
   async close(): Promise<void> {
     this.isClosed = true
+    this.jobs?.close()
     this.#stopSweeping()
     this.limits.close()
     this.guard?.close()
@@ -255,6 +258,7 @@ export class Engine {
     for (const putInForce of followed) putInForce()
     this.observers.follow(this.decider.rules)
     this.waitQueue.reconsider()
+    this.jobs?.reconsider()
     this.shared.reconsider()
   }
 
@@ -280,6 +284,7 @@ export class Engine {
       onRelease: (receipts, which, ending) => {
         for (const receipt of receipts) refundCharge(receipt, this.now(), which, ending)
         this.waitQueue.freed(receipts)
+        this.jobs?.reconsider()
       },
     })
   }

@@ -9,6 +9,7 @@ import type { CheckOptions } from '../decision/check-options.ts'
 import { engineOf } from '../engine/engine-of.ts'
 import type { Outcome, Verdict } from '../verdict.ts'
 import { CallCosts } from './costs/call-costs.ts'
+import { current } from './current-request.ts'
 import type { Filter } from './filter.ts'
 import type { Framework, Watcher } from './frameworks/framework.ts'
 import { readAttributes } from './given-attributes.ts'
@@ -36,6 +37,8 @@ export function admit<Request, Reply>(
   reply: Reply,
   next?: Next,
 ): boolean | Promise<boolean> {
+  // before anything is awaited, so that it holds for all that the request starts
+  if (current.tracker !== undefined) current.tracker.enter(filter.framework.identity(request))
   if (filter.passesPreflights === true && isPreflight(filter.framework, request)) return true
   if (filter.pending !== undefined) return admitLater(filter, filter.pending, request, reply, next)
   const { skip } = filter.options

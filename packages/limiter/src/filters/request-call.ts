@@ -192,3 +192,8 @@ function isEveryAddress(text: string): boolean {
   const length = parseNetwork(text)?.length ?? 128
   return length <= 3 || length === 96 || length === 97
 }
+
+/** Returns a request as a call, for decisions that a filter does not make itself, such as those on messages of a WebSocket. */
+export function callOfRequest<Request>(filter: Filter<Request, never>, request: Request): Call {
+  return new RequestCall(filter, request)
+}

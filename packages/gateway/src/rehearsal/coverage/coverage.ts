@@ -62,7 +62,8 @@ export class Coverage implements CallObserver {
   onEnd(verdict: Verdict, status: number): void {
     for (const id of this.#endings.get(verdict) ?? []) {
       const rule = this.#byId.get(id)
-      const isIn = (ranges: Rule['countWhen']): boolean => ranges?.some(([least, most]) => status >= least && status <= most) ?? false
+      const isIn = (ranges: Rule['countWhen']): boolean =>
+        ranges?.some(([least, most]) => status >= least && status <= most) ?? false
       if (rule?.countWhen) this.#reach(id, isIn(rule.countWhen) ? 'counts' : 'refunds')
       if (rule?.resetWhen && isIn(rule.resetWhen)) this.#reach(id, 'resets')
     }
@@ -79,11 +80,13 @@ export class Coverage implements CallObserver {
     this.#add(id, 'met', 'in which a call meets it')
     const verb = whenFull === 'shadow' ? 'would refuse' : 'refuses'
     limits.forEach((limit, level) => {
-      if (plans === undefined || level > 0) this.#add(id, `refuses ${level}`, `in which ${inWords(limit)} ${verb} a call`)
+      if (plans === undefined || level > 0)
+        this.#add(id, `refuses ${level}`, `in which ${inWords(limit)} ${verb} a call`)
     })
     if (plans !== undefined) {
       this.#add(id, 'refuses 0', `in which a plan ${verb} a call`)
-      for (const name of Object.keys(plans.values)) this.#add(id, `plan ${name}`, `in which a caller has the plan ${name}`)
+      for (const name of Object.keys(plans.values))
+        this.#add(id, `plan ${name}`, `in which a caller has the plan ${name}`)
       this.#add(id, 'plan', 'in which a caller has the default limit')
     }
     if (whenFull === 'wait') this.#add(id, 'waits', 'in which a call waits')
@@ -98,7 +101,12 @@ export class Coverage implements CallObserver {
   }
 
   #add(rule: string, name: string, what: string): void {
-    this.#branches.set(`${rule} ${name}`, { rule, place: rule === '' ? undefined : this.#set.placeOf(rule), what, reached: false })
+    this.#branches.set(`${rule} ${name}`, {
+      rule,
+      place: rule === '' ? undefined : this.#set.placeOf(rule),
+      what,
+      reached: false,
+    })
   }
 
   #reach(rule: string, name: string): void {

@@ -30,7 +30,10 @@ function changesOf(rule: Rule): Changed[] {
   limits.forEach((limit, level) => {
     for (const one of limitsBeside(limit)) {
       const label = plans === undefined ? inWords(limit) : `default ${inWords(limit)}`
-      changes.push([`${label} becomes ${inWords(one).slice('limit '.length)}`, { ...rule, limits: limits.with(level, one) }])
+      changes.push([
+        `${label} becomes ${inWords(one).slice('limit '.length)}`,
+        { ...rule, limits: limits.with(level, one) },
+      ])
     }
   })
   for (const [name, terms] of Object.entries(plans?.values ?? {})) {
@@ -49,7 +52,11 @@ function limitsBeside(limit: Limit): Limit[] {
   if (count > 1) others.push({ ...limit, count: count - 1 })
   if (periodMs === 0 || count === 0) return others
   if (unit !== undefined) return [...others, { ...limit, unit: NEXT_UNIT[unit], periodMs: UNIT_MS[NEXT_UNIT[unit]] }]
-  return [...others, { ...limit, periodMs: periodMs * 2 }, ...(periodMs % 2 === 0 ? [{ ...limit, periodMs: periodMs / 2 }] : [])]
+  return [
+    ...others,
+    { ...limit, periodMs: periodMs * 2 },
+    ...(periodMs % 2 === 0 ? [{ ...limit, periodMs: periodMs / 2 }] : []),
+  ]
 }
 
 function optionsBeside(rule: Rule): Changed[] {
@@ -68,7 +75,9 @@ function optionsBeside(rule: Rule): Changed[] {
 
 function dimensionsBeside(rule: Rule): Changed[] {
   const { by } = rule
-  const fewer = by.map((name, index): Changed => [`by loses ${name}`, { ...rule, by: by.filter((_, other) => other !== index) }])
+  const fewer = by.map(
+    (name, index): Changed => [`by loses ${name}`, { ...rule, by: by.filter((_, other) => other !== index) }],
+  )
   return by.includes('ip') ? fewer : [...fewer, ['by gains ip', { ...rule, by: [...by, 'ip'] }]]
 }
 
@@ -82,7 +91,8 @@ function matchesBeside(rule: Rule): Changed[] {
     const { [part]: _, ...rest } = match
     set(`match loses ${part}`, rest)
     if (values.length < 2) continue
-    for (const value of values) set(`match.${part} loses ${value}`, { ...match, [part]: values.filter(one => one !== value) })
+    for (const value of values)
+      set(`match.${part} loses ${value}`, { ...match, [part]: values.filter(one => one !== value) })
   }
   for (const part of ['header', 'attribute'] as const) {
     for (const name of Object.keys(match[part] ?? {})) {
@@ -102,7 +112,8 @@ function without(rule: Rule): Changed[] {
     const { [name]: _, ...rest } = rule
     changes.push([`${name} is left out`, rest as Rule])
   }
-  if (rule.whenFull === 'wait') changes.push(['whenFull becomes refuse', { ...rule, whenFull: 'refuse', queue: { size: 0 } }])
+  if (rule.whenFull === 'wait')
+    changes.push(['whenFull becomes refuse', { ...rule, whenFull: 'refuse', queue: { size: 0 } }])
   if (rule.whenFull === 'shadow') changes.push(['whenFull becomes refuse', { ...rule, whenFull: 'refuse' }])
   else changes.push(['the rule is off', { ...rule, enabled: false }])
   return changes

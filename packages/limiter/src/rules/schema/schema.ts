@@ -272,7 +272,10 @@ const lastOptions = {
     .enum(['local', 'distributed'])
     .optional()
     .describe('In this process, or for the whole fleet; distributed when a store is given.'),
-  whenFull: z.enum(['refuse', 'wait', 'shadow']).default('refuse').describe('Refuse, queue, or only count and report.'),
+  whenFull: z
+    .enum(['refuse', 'wait', 'shadow', 'drop'])
+    .default('refuse')
+    .describe('Refuse, queue, or only count and report; drop is for messages of WebSockets.'),
   queue: z
     .strictObject({
       size: z.int().min(1).max(100_000).default(1000).describe('How many calls may wait.'),

@@ -1,6 +1,6 @@
-import { type Refusal, refusal } from '../answers/answer.ts'
 import { DianaError } from '../errors.ts'
 import type { Verdict } from '../verdict.ts'
+import { type Refusal, refusal } from './answer.ts'
 
 const FIRST_ERROR = 400
 const UNAVAILABLE = 503
