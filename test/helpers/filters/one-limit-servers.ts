@@ -10,7 +10,7 @@ import express5, { type Express, type Response as ExpressResponse } from 'expres
 import fastify from 'fastify'
 import { Hono } from 'hono'
 import Koa from 'koa'
-import { LimitedError } from '../../../packages/limiter/src/decorators/limited-error.ts'
+import { LimitedError } from '../../../packages/limiter/src/answers/limited-error.ts'
 import { rateLimit as express } from '../../../packages/limiter/src/filters/express.ts'
 import { rateLimit as fastifyFilter } from '../../../packages/limiter/src/filters/fastify.ts'
 import { rateLimit as fetchFilter } from '../../../packages/limiter/src/filters/fetch.ts'
