@@ -78,7 +78,7 @@ export class Consumer {
 }
 
 /** What the library needs at run time, and what the types of `types.ts` need. */
-export const runtimeLinks = ['yaml', 'zod']
+export const runtimeLinks = []
 export const typeLinks = ['@types/node', '@types/express']
 
 /** How applications resolve types: the extension of the module, and the options of the compiler. */

@@ -1,6 +1,5 @@
 import type { Section } from 'diana-limiter'
-import { canonicalHost, duration, textOf } from 'diana-limiter/schema'
-import { z } from 'zod'
+import { canonicalHost, duration, textOf, z } from 'diana-limiter/schema'
 import { type AccessLogSettings, accessLogSchema } from './access-log-settings.ts'
 import { type AdminSettings, adminSchema } from './admin-settings.ts'
 import { compressionSchema } from './compression-settings.ts'
@@ -72,7 +71,7 @@ const usual: Timeouts = { connectMs: 5000, headersMs: 60_000, bodyMs: 60_000 }
 const usualConnections: ConnectionSettings = { max: 1024, queueSize: 1024, queueMs: 5000, idleMs: 4000 }
 
 /** How a process ends. */
-export const shutdownSchema: z.ZodType<GatewaySettings['shutdown']> = z
+export const shutdownSchema: z.Schema<GatewaySettings['shutdown']> = z
   .strictObject({
     delay: duration.optional().describe('How long calls are still taken after readiness has turned red.'),
     timeout: duration.default(30_000).describe('How long calls under way may take to finish.'),
@@ -81,7 +80,7 @@ export const shutdownSchema: z.ZodType<GatewaySettings['shutdown']> = z
   .transform(({ delay, timeout }) => ({ delayMs: delay ?? 0, timeoutMs: timeout }))
 
 /** A path of the port for calls that answers whether calls are taken. */
-export const healthPathSchema: z.ZodType<string> = textOf(pathFault, 1024)
+export const healthPathSchema: z.Schema<string> = textOf(pathFault, 1024)
 
 const schema = z
   .strictObject({

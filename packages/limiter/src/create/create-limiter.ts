@@ -12,7 +12,7 @@ const BRIEF_WAIT_MS = 250
 /** Makes a limiter from a rule file or from rules in code; throws a DianaError that lists every mistake in them. */
 export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
   assertOptionsGiven(options)
-  // a program that imports the package and creates no limiter loads neither the engine nor zod
+  // a program that imports the package and creates no limiter loads neither the engine nor the schemas
   const { startLimiter } = await import('./start-limiter.ts')
   return startLimiter(options)
 }

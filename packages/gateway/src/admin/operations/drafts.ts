@@ -1,5 +1,5 @@
 import { adminOf } from 'diana-limiter/admin'
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 import { mistakeOf } from './documents.ts'
 import { type Operation, operation } from './operation.ts'
 import { comment, mistake, ruleChange, ruleDocument, text, where } from './shapes.ts'

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { type Call, callerAddress, type Limiter, normalizeTarget } from 'diana-limiter'
 import { adminOf, callOfKey } from 'diana-limiter/admin'
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 import { Refusal } from '../../http/refusal.ts'
 import type { Processes } from '../processes.ts'
 import { readRequest, type WrittenRequest } from '../read-request.ts'

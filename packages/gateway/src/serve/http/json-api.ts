@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import { type Call, DianaError, type Limiter, rateLimitHeaders, refusal, type Verdict } from 'diana-limiter'
+import type { z } from 'diana-limiter/schema'
 import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify'
-import type { z } from 'zod'
 import { Refusal, sendRefusal } from '../../http/refusal.ts'
 import { endUnreported } from '../calls/end-unreported.ts'
 import type { Peers } from '../calls/peers.ts'
@@ -103,7 +103,7 @@ function finite(ms: number): number | null {
   return Number.isFinite(ms) ? ms : null
 }
 
-function read(shape: z.ZodType, value: unknown): unknown {
+function read(shape: z.Schema, value: unknown): unknown {
   const parsed = shape.safeParse(value)
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 import { escapeName } from './descriptor-call.ts'
 
 const units: Readonly<Record<string, string>> = {
@@ -34,7 +34,7 @@ const rateLimit = z.looseObject({
   name: z.string().optional(),
 })
 
-const node: z.ZodType<Node> = z.looseObject({
+const node: z.Schema<Node> = z.looseObject({
   key: z.string().min(1),
   // YAML reads 5 and true as what they are
   value: z.union([z.string(), z.number(), z.boolean()]).transform(String).optional(),

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 import { intervalDuration } from '../timer-duration.ts'
 
 /** How names of services are followed. */
@@ -6,7 +6,7 @@ export interface DnsSettings {
   readonly intervalMs: number
 }
 
-export const dnsSchema: z.ZodType<DnsSettings> = z
+export const dnsSchema: z.Schema<DnsSettings> = z
   .strictObject({
     interval: intervalDuration.default(5000).describe('How often each name is looked up again; default: 5s.'),
   })

@@ -36,7 +36,7 @@ const alike = new Map<string, Alike>()
 const stores = new Set<unknown>()
 
 /**
- * A filter by one limit. Options are checked at once. The engine and zod are loaded in the background, and requests that arrive before
+ * A filter by one limit. Options are checked at once. The engine is loaded in the background, and requests that arrive before
  * wait for that. If the limiter then cannot be made, the process ends with the error, as if it had been thrown here; if the
  * application keeps the process alive, every request is refused.
  */
