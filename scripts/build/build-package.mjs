@@ -1,103 +1,104 @@
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { builtinModules } from 'node:module'
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
 import { rolldown } from 'rolldown'
 import { dts } from 'rolldown-plugin-dts'
 import { root } from '../run.mjs'
 import { entriesOf } from './entries.mjs'
+import { Layers, layersOf } from './layers.mjs'
 import { Licenses } from './licenses.mjs'
-import { publishedManifest } from './manifest.mjs'
+import { isWritten, publishedManifest } from './manifest.mjs'
+import { passOn, withoutRuntime } from './tidy.mjs'
 
-/** Builds a package as it is published: a few files with what they use of their dependencies inside. */
-export async function buildPackage(folder, target, { types = true } = {}) {
+/** Writes a package as it is published into a folder: a few files, with what they use of the packages that they need for the build. */
+export async function buildPackage(folder, target) {
   const manifest = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'))
-  const build = new PackageBuild({ folder, target, manifest })
+  const source = join(root, folder)
+  const entries = entriesOf(source, manifest)
+  const licenses = new Licenses()
   rmSync(target, { recursive: true, force: true })
   mkdirSync(target, { recursive: true })
-  await build.writeModules()
-  if (build.hasCommonJs) await build.writeCommonJs()
-  if (types) await build.writeTypes()
-  build.writeRest()
+  const options = optionsOf(manifest, source)
+  licenses.addAll(
+    await writeModules({ ...options, input: { ...entries.public, ...entries.programs } }, manifest, target),
+  )
+  await writeTypes({ ...options, input: entries.public }, source, target)
+  for (const name of ['README.md', 'LICENSE', ...manifest.files.filter(name => !isWritten(name))]) {
+    if (existsSync(join(source, name))) cpSync(join(source, name), join(target, name), { recursive: true })
+  }
+  licenses.write(join(target, 'THIRD-PARTY-LICENSES.txt'))
+  writeFileSync(join(target, 'package.json'), `${JSON.stringify(publishedManifest(manifest, entries), null, 2)}\n`)
 }
 
-class PackageBuild {
-  #folder
-  #target
-  #manifest
-  #entries
-  #licenses = new Licenses()
+async function writeModules(options, { name }, target) {
+  const layers = new Layers(layersOf[name])
+  const bundle = await rolldown({ ...options, plugins: [layers.plugin, withoutRuntime, passOn] })
+  const { output } = await bundle.write({
+    dir: join(target, 'dist'),
+    format: 'esm',
+    entryFileNames: '[name].js',
+    chunkFileNames: '[name].js',
+    codeSplitting: { groups: layers.groups },
+    // readable: users read it in stack traces; what the comments say is in the types
+    minify: false,
+    comments: { legal: true, annotation: true, jsdoc: false },
+  })
+  await bundle.close()
+  assertNames(
+    output,
+    Object.keys(options.input).map(name => `${name}.js`),
+  )
+  return output
+}
 
-  constructor({ folder, target, manifest }) {
-    this.#folder = join(root, folder)
-    this.#target = target
-    this.#manifest = manifest
-    this.#entries = entriesOf(this.#folder, manifest)
-  }
+/** A part that has the name of an entry would take its file. */
+function assertNames(output, names) {
+  const entries = output.filter(({ isEntry }) => isEntry).map(({ fileName }) => fileName)
+  const lost = names.filter(name => !entries.includes(name))
+  if (lost.length > 0) throw new Error(`the build left no ${lost.join(', ')}: entries are ${entries.join(', ')}`)
+}
 
-  /** A library may be loaded by `require` where no ES module can be, as in Jest; a program is not. */
-  get hasCommonJs() {
-    return this.#manifest.bin === undefined
-  }
+async function writeTypes(options, source, target) {
+  const declarations = dts({ generator: 'oxc', emitDtsOnly: true, tsconfig: join(source, 'tsconfig.json') })
+  // the types of other packages stay theirs
+  const external = id => !/^[./]/.test(id) && !Object.values(options.input).includes(id)
+  const bundle = await rolldown({ ...options, external, plugins: [declarations, withoutRuntime] })
+  const { output } = await bundle.write({
+    dir: join(target, 'dist'),
+    format: 'esm',
+    entryFileNames: '[name].js',
+    chunkFileNames: 'types/[name].js',
+  })
+  await bundle.close()
+  assertNames(
+    output,
+    Object.keys(options.input).map(name => `${name}.d.ts`),
+  )
+}
 
-  async writeModules() {
-    const bundle = await rolldown(this.#options({ ...this.#entries.public, ...this.#entries.programs }))
-    const { output } = await bundle.write({ ...this.#output('js'), format: 'esm', sourcemap: true })
-    this.#licenses.addAll(output)
-    await bundle.close()
+/** What the code is made of: the sources and all that no application has to install. */
+function optionsOf({ dependencies = {}, peerDependencies = {}, bin }, source) {
+  // a peer of a program is one for its types only
+  const installed = [...Object.keys(dependencies), ...(bin ? [] : Object.keys(peerDependencies))]
+  return {
+    cwd: root,
+    platform: 'node',
+    external: id =>
+      id.startsWith('node:') ||
+      builtinModules.includes(id) ||
+      installed.some(name => id === name || id.startsWith(`${name}/`)),
+    // the ES modules of yaml, of which unused parts can be left out
+    resolve: { alias: { yaml: join(root, 'node_modules/yaml/browser/dist/index.js') } },
+    tsconfig: join(source, 'tsconfig.json'),
+    treeshake: { moduleSideEffects: id => !/\/packages\/(?:limiter|gateway)\/src\/(?!cli\/main|.*-main)/.test(id) },
+    checks: { pluginTimings: false },
+    onLog(level, log) {
+      if (level === 'warn' && !isKnown(log)) throw new Error(`rolldown: ${log.message}`)
+    },
   }
+}
 
-  async writeCommonJs() {
-    const bundle = await rolldown(this.#options(this.#entries.public))
-    await bundle.write({ ...this.#output('cjs'), format: 'cjs', exports: 'named' })
-    await bundle.close()
-  }
-
-  async writeTypes() {
-    const options = this.#options(this.#entries.public)
-    const plugins = [dts({ generator: 'oxc', emitDtsOnly: true, tsconfig: join(this.#folder, 'tsconfig.json') })]
-    const bundle = await rolldown({ ...options, plugins })
-    const { output } = await bundle.write({ ...this.#output('js'), format: 'esm', chunkFileNames: '[name].js' })
-    await bundle.close()
-    return output
-  }
-
-  /** What stands beside the code. */
-  writeRest() {
-    const { files = [] } = this.#manifest
-    for (const name of ['README.md', 'LICENSE', ...files.filter(name => !/^!|^(?:bin|dist)$/.test(name))]) {
-      if (existsSync(join(this.#folder, name))) cpSync(join(this.#folder, name), join(this.#target, name), { recursive: true })
-    }
-    this.#licenses.write(join(this.#target, 'THIRD-PARTY-LICENSES.txt'))
-    const manifest = publishedManifest(this.#manifest, this.#entries, this.#target)
-    writeFileSync(join(this.#target, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
-  }
-
-  #options(input) {
-    const { dependencies = {}, peerDependencies = {} } = this.#manifest
-    const external = [...Object.keys(dependencies), ...Object.keys(peerDependencies)]
-    return {
-      input,
-      cwd: root,
-      platform: 'node',
-      external: id => builtinModules.includes(id) || id.startsWith('node:') || external.some(name => id === name || id.startsWith(`${name}/`)),
-      tsconfig: join(this.#folder, 'tsconfig.json'),
-      treeshake: { moduleSideEffects: id => !/\/packages\/[a-z]+\/src\//.test(id) },
-      logLevel: 'warn',
-      onLog(level, log, pass) {
-        if (level === 'warn') throw new Error(`rolldown warns: ${log.message}`)
-        pass(level, log)
-      },
-    }
-  }
-
-  #output(extension) {
-    return {
-      dir: join(this.#target, 'dist'),
-      entryFileNames: `[name].${extension}`,
-      chunkFileNames: `[name].${extension}`,
-      minify: false,
-      comments: { legal: true, annotation: true, jsdoc: false },
-      hashCharacters: 'hex',
-    }
-  }
+/** Warnings about code of other packages, which are right about it and change nothing. */
+function isKnown({ code, id = '', loc }) {
+  return /node_modules/.test(`${id} ${loc?.file ?? ''}`) || code === 'INEFFECTIVE_DYNAMIC_IMPORT' || code === 'EVAL'
 }

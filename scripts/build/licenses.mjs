@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 
 /** The packages of which code is inside a bundle, with their licenses. */
 export class Licenses {
@@ -18,7 +18,10 @@ export class Licenses {
     if (this.#folders.size === 0) return
     const parts = [...this.#folders].map(partOf).sort(([one], [other]) => (one < other ? -1 : 1))
     const text = parts.map(([name, license, words]) => `${name}\nLicense: ${license}\n\n${words}\n`)
-    writeFileSync(file, `Code of these packages is inside the files of this one.\n\n${text.join(`\n${'-'.repeat(80)}\n\n`)}`)
+    writeFileSync(
+      file,
+      `Code of these packages is inside the files of this one.\n\n${text.join(`\n${'-'.repeat(80)}\n\n`)}`,
+    )
   }
 }
 
@@ -28,4 +31,3 @@ function partOf(folder) {
   const file = readdirSync(folder).find(name => /^licen[cs]e/i.test(name))
   return [`${name} ${version}`, license, file === undefined ? '' : readFileSync(join(folder, file), 'utf8').trim()]
 }
-void dirname

@@ -96,7 +96,7 @@ const schema: z.Schema<ServeSettings> = z
 export const serveSection: Section = {
   name: 'serve',
   schema: schema.describe('The decision server: where proxies ask, and within which time they are answered.'),
-  from: { module: import.meta.url, name: 'serveSection' },
+  from: { module: new URL('./serve-settings.js', import.meta.url).href, name: 'serveSection' },
 }
 
 export function parseServeSettings(words: unknown): ServeSettings {

@@ -219,7 +219,7 @@ function* doubles(routes: readonly RouteWords[]): Generator<[index: number, what
 export const gatewaySection: Section = {
   name: 'gateway',
   schema: schema.describe('The gateway: where calls come in, what they pass, and where they go.'),
-  from: { module: import.meta.url, name: 'gatewaySection' },
+  from: { module: new URL('./gateway-settings.js', import.meta.url).href, name: 'gatewaySection' },
 }
 
 /** A gateway that only has this to say, as the file would. */
