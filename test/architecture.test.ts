@@ -14,7 +14,7 @@ interface Layers {
 
 const packages: Readonly<Record<string, Layers>> = {
   limiter: {
-    bottom: ['call', 'errors', 'common', 'http'],
+    bottom: ['call', 'errors', 'common', 'shapes', 'http'],
     mayImport: {
       algorithms: [],
       dimensions: [],

@@ -1,5 +1,6 @@
 export { duration } from './common/duration-schema.ts'
 export { hostName } from './http/host-name.ts'
+export { explain, type Problem } from './rules/explain.ts'
 export { networkFault } from './rules/match/address.ts'
 export { canonicalHost } from './rules/match/condition.ts'
 export { headerFault, hostFault, methodFault } from './rules/match/pattern.ts'

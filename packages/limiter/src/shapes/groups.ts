@@ -1,4 +1,3 @@
-import { isMap } from '../rules/is-map.ts'
 import type { ErrorMap, Finding } from './issue.ts'
 import { toIssues } from './issue.ts'
 import {
@@ -331,4 +330,8 @@ function isPlainMap(value: unknown): value is Readonly<Record<string, unknown>> 
 /** Sets a field by any name, also by one that objects inherit. */
 function define(object: Record<string, unknown>, name: string, value: unknown): void {
   if (name !== '__proto__') object[name] = value
+}
+
+function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

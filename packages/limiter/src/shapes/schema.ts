@@ -1,4 +1,4 @@
-import { describeFault, type ErrorMap, type Finding, type Issue, toIssues } from './issue.ts'
+import { type ErrorMap, type Finding, type Issue, nameFault, toIssues } from './issue.ts'
 import type { StandardSchema } from './standard-schema.ts'
 
 /** A value as far as it is read, and what is wrong with it. */
@@ -115,7 +115,7 @@ export abstract class Schema<Output = unknown, Input = unknown> implements Stand
   safeParse(value: unknown): ParseResult<Output> {
     const { data, issues } = this.examine(value)
     if (issues.length === 0) return { success: true, data }
-    const named = issues.map(issue => ({ ...issue, message: issue.message || describeFault(issue) }))
+    const named = issues.map(issue => ({ ...issue, message: issue.message || nameFault(issue) }))
     return { success: false, error: new ShapeError(named) }
   }
 

@@ -1,5 +1,5 @@
 import { commentLine, maskCaller } from 'diana-limiter/admin'
-import type { z } from 'diana-limiter/schema'
+import { explain, type z } from 'diana-limiter/schema'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Refusal } from '../../http/refusal.ts'
 import type { AuditEntry } from '../audit.ts'
@@ -78,9 +78,9 @@ function commentOf({ body, query }: { readonly body: unknown; readonly query: un
 }
 
 function read(shape: z.Schema, value: unknown, what: string): unknown {
-  const parsed = shape.safeParse(value)
-  if (parsed.success) return parsed.data
-  const [issue] = parsed.error.issues
-  const at = issue?.path.join('.') ?? ''
-  throw new Refusal(400, `${at === '' ? what : at}: ${issue?.message ?? 'cannot be read'}`.slice(0, 500))
+  const { data, problems } = explain(shape, value)
+  const [problem] = problems
+  if (problem === undefined) return data
+  const at = problem.path.map(String).join('.')
+  throw new Refusal(400, `${at === '' ? what : at} ${problem.what}`.slice(0, 500))
 }

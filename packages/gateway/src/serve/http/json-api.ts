@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import { type Call, DianaError, type Limiter, rateLimitHeaders, refusal, type Verdict } from 'diana-limiter'
-import type { z } from 'diana-limiter/schema'
+import { explain, type z } from 'diana-limiter/schema'
 import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify'
 import { Refusal, sendRefusal } from '../../http/refusal.ts'
 import { endUnreported } from '../calls/end-unreported.ts'
@@ -104,11 +104,11 @@ function finite(ms: number): number | null {
 }
 
 function read(shape: z.Schema, value: unknown): unknown {
-  const parsed = shape.safeParse(value)
-  if (parsed.success) return parsed.data
-  const [issue] = parsed.error.issues
-  const at = issue?.path.join('.') ?? ''
-  throw new Refusal(400, `${at === '' ? 'the body' : at}: ${issue?.message ?? 'cannot be read'}`.slice(0, 500))
+  const { data, problems } = explain(shape, value)
+  const [problem] = problems
+  if (problem === undefined) return data
+  const at = problem.path.map(String).join('.')
+  throw new Refusal(400, `${at === '' ? 'the body' : at} ${problem.what}`.slice(0, 500))
 }
 
 function send(reply: FastifyReply, answer: object): FastifyReply {

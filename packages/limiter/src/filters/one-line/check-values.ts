@@ -5,7 +5,7 @@ import { isAsyncFunction } from '../../common/sync-function.ts'
 import { certificateParts } from '../../http/client-certificate.ts'
 import { headerStyles } from '../../rules/answer-faults.ts'
 import { byFault, nameFault, sourceFault } from '../../rules/dimension-name.ts'
-import { explainOption } from '../../rules/explain.ts'
+import { explainOption, wrongKind } from '../../rules/explain.ts'
 import { isMap } from '../../rules/is-map.ts'
 import { explainCount, explainRate, MOST, namesCalendar, parseRate } from '../../rules/limit-text.ts'
 import { networkFault } from '../../rules/match/address.ts'
@@ -14,7 +14,6 @@ import { headerFault, hostFault, methodFault, methods, pathFault } from '../../r
 import { hintForValue } from '../../rules/schema/hints.ts'
 import { joinNames, show } from '../../rules/show.ts'
 import { suggest } from '../../rules/suggest.ts'
-import { wrongKind } from '../../shapes/issue.ts'
 
 /*
  * The values of the options of one limit, checked without schemas where `rateLimit` is called. The limiter checks all options again when
