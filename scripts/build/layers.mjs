@@ -4,7 +4,7 @@ const ruleFiles = [
   'reload/document-tasks.ts',
   'reload/plugin-names.ts',
 ]
-const sharedStores = ['create/open-store.ts', 'stores/counting/client.ts']
+const sharedStores = ['create/open-store.ts', 'stores/counting/client.ts', 'engine/create-shared-stores.ts']
 
 /** What files of a package there are besides its entries, and the roots of each; the last of them are divided by the bundler. */
 export const layersOf = {
@@ -19,10 +19,9 @@ export const layersOf = {
     { name: 'lua', roots: ['algorithms/lua/generated.ts'] },
     { name: 'pace', roots: ['pacing/rate-limiter.ts'] },
     { name: 'shared-pace', roots: ['pacing/connect-pace.ts'] },
-    { name: 'filters', roots: ['filters/express.ts', 'filters/fetch.ts'] },
     {
-      name: 'node-filters',
-      roots: ['filters/express.ts', 'filters/koa.ts', 'filters/fastify.ts', 'filters/http.ts'],
+      name: 'filters',
+      roots: ['filters/express.ts', 'filters/fetch.ts', 'filters/koa.ts', 'filters/fastify.ts', 'filters/http.ts'],
       least: 2,
     },
     { name: 'schemas', roots: ['common/schema-kit.ts'] },
@@ -47,8 +46,9 @@ export const layersOf = {
 }
 
 /**
- * Which modules stand in one file. A layer has the modules that all its roots import, directly or not (or `least` of the roots; of a list of roots, any), and that no
- * earlier layer has. So no file imports a later one, and none is loaded for a part that is not used.
+ * Which modules stand in one file. A layer has the modules that all its roots import, directly or not (or `least` of the roots; of a
+ * list of roots, any), and that no earlier layer has. So no file imports a later one, none is loaded for a part that is not used, and a
+ * bundler can leave out the parts that are loaded later.
  */
 export class Layers {
   #layers
