@@ -24,13 +24,34 @@ export const passOn = {
       const imported = lines.slice(0, -1).map(line => importLine.exec(line))
       if (!exported || imported.length === 0 || imported.includes(null)) continue
       const names = new Map(namesIn(exported[1]))
-      const passed = imported.map(([, list, from]) => {
-        const items = namesIn(list).map(([name, local]) =>
+      const passed = imported.flatMap(([, list, from]) => {
+        const given = namesIn(list).filter(([, local]) => names.has(local))
+        const items = given.map(([name, local]) =>
           names.get(local) === name ? name : `${name} as ${names.get(local)}`,
         )
-        return `export { ${items.join(', ')} } from ${from};`
+        return items.length === 0 ? [] : [`export { ${items.join(', ')} } from ${from};`]
       })
       chunk.code = `${passed.join('\n')}\n`
+    }
+  },
+}
+
+const passedLine = /^export \{ ([^}]*) \} from ("\.\/[^"]+");\n$/
+
+/** Loads what a file passes on from where it is, if only `import()` names that file: it is not needed then. */
+export const loadDirectly = {
+  name: 'load-directly',
+  generateBundle(_, bundle) {
+    const chunks = Object.values(bundle).filter(({ type }) => type === 'chunk')
+    for (const { fileName, isEntry, code } of chunks) {
+      const passed = passedLine.exec(code)
+      if (isEntry || passed === null || chunks.some(({ imports }) => imports.includes(fileName))) continue
+      const names = namesIn(passed[1])
+      const given = names.map(([name, alias]) => (name === alias ? name : `${name}: ${alias}`)).join(', ')
+      const made = names.map(([, alias]) => alias).join(', ')
+      const direct = `import(${passed[2]}).then(({ ${given} }) => ({ ${made} }))`
+      for (const chunk of chunks) chunk.code = chunk.code.replaceAll(`import("./${fileName}")`, direct)
+      delete bundle[fileName]
     }
   },
 }
