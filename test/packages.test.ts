@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -67,6 +67,17 @@ describe('the packed packages', () => {
     },
     60_000,
   )
+
+  it('the built gateway has the files that its programs start or read', () => {
+    const programs = ['diana', 'worker-main', 'counting-main', 'gateway-settings', 'serve-settings']
+    const files = [...programs.map(name => `dist/${name}.js`), 'demo/diana.yaml', 'THIRD-PARTY-LICENSES.txt']
+    expect(files.filter(file => !existsSync(join(root, 'build/diana-gateway', file)))).toEqual([])
+    const program = join(root, 'build/diana-gateway/dist/diana.js')
+    const rules = join(root, 'build/diana-gateway/demo/diana.yaml')
+    expect(execFileSync(process.execPath, [program, 'check', rules], { encoding: 'utf8' })).toMatch(
+      /: ok, \d+ rules\n$/,
+    )
+  })
 
   it('the tarball of the limiter has the JSON Schema of the rule file and the Lua for Redis', async () => {
     const [packed] = await packPackages(['packages/limiter'], folder)
