@@ -57,6 +57,12 @@ export const commands = {
       takes: '10 s',
       run: ['test/reserve/run.mjs'],
     },
+    bounds: {
+      about: '100,000 random schedules for each of 200 rule sets, which must not exceed what diana bound says',
+      takes: '1 h',
+      run: tests('packages/gateway/src/rehearsal/bounds/bounds.test.ts'),
+      env: { DIANA_BOUND_SETS: '200', DIANA_BOUND_SCHEDULES: '100000' },
+    },
     accuracy: {
       about: 'how exact limits are; --write updates docs/accuracy.md',
       takes: 'minutes',

@@ -172,7 +172,7 @@ describe('diana check', () => {
     })
   })
 
-  test('--json tells the same to a program', async () => {
+  test('--json prints the same for a program', async () => {
     const wrong = file('wrong.yaml', 'rules:\n  - { id: all, limit: 5/x }\n')
     const { code, out } = await diana(['check', '--json', wrong, demoRules])
     expect(code).toBe(1)
@@ -303,7 +303,7 @@ verdict: the call would pass
     expect(out).toBe(`GET /b from 127.0.0.1\n\nno rule matches this call\n\n${why}\nverdict: the call would pass\n`)
   })
 
-  test('--json tells the same to a program', async () => {
+  test('--json prints the same for a program', async () => {
     const args = ['explain', demoRules, 'POST', '/sms', '-H', 'x-account-id: ann', '-H', 'x-device-id: d1', '--json']
     const { code, out } = await diana(args)
     expect(code).toBe(0)

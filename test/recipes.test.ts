@@ -7,7 +7,7 @@ import { run } from '../packages/gateway/src/cli/run.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const folder = join(root, 'examples/recipes')
-const files = readdirSync(folder)
+const files = readdirSync(folder).filter(file => !file.endsWith('.cases.yaml'))
 const page = readFileSync(join(root, 'docs/recipes.md'), 'utf8')
 
 const SECOND = 1000
@@ -134,7 +134,7 @@ describe('a caller who was refused', () => {
     ['crawlers.yaml', 'GET /a', 200, 200, {}, MINUTE],
     ['crawlers.yaml', 'GET /guess', 404, 200, {}, 5 * MINUTE],
     ['tenants.yaml', 'GET /', 200, 200, tenant, MINUTE],
-  ])('by %s for %s with %i passes with %i at the moment of Retry-After, and not before', async (...row) => {
+  ])('a call by %s for %s with %i passes with %i at the moment of Retry-After, and not before', async (...row) => {
     const [file, target, status, right, caller, mostMs] = row
     const { send, time } = await open(file)
     let verdict = await send(target, status, caller)

@@ -69,7 +69,7 @@ const button = (name: string) => page.getByRole('button', { name, exact: true })
 const caller = (name: string) => page.locator('.callers .rows [role=row]').filter({ hasText: name })
 
 describe('what an operator does every day, each in at most five clicks', () => {
-  it('why is ann refused: the last call of the caller is explained with what is left', () =>
+  it('the last call of a refused caller is explained with what is left', () =>
     task(async click => {
       await click(link('Callers'))
       await click(button('Show names'))
@@ -80,7 +80,7 @@ describe('what an operator does every day, each in at most five clicks', () => {
       await textOf(page.locator('.met')).toContain('0 left; the limit is 5 / h')
     }))
 
-  it('what was refused: the last refused call with its path and what would have passed', () =>
+  it('the last refused call is shown with its path and what would have passed', () =>
     task(async click => {
       await click(link('Refusals'))
       const row = page.locator('.refusals .rows [role=row]').first()
@@ -90,7 +90,7 @@ describe('what an operator does every day, each in at most five clicks', () => {
       await textOf(page.locator('.verdict')).toContain('orders')
     }))
 
-  it('who calls /orders most, and how far they are from the limit', () =>
+  it('the heaviest callers of /orders are shown with their distance from the limit', () =>
     task(async click => {
       await click(link('Rules'))
       await click(button('orders'))
@@ -191,7 +191,7 @@ describe('what an operator does every day, each in at most five clicks', () => {
       await expect.poll(async () => (await call(`${diana.url}/reports`, 'gus'))[0], until).toBe(200)
     }))
 
-  it('is Redis healthy, and what happened while it was not', async () => {
+  it('the health of Redis is shown with what happened while it was down', async () => {
     await server.stop()
     await expect.poll(async () => (await call(`${diana.url}/orders`, 'hal'))[0], until).toBe(200)
     await page.getByText('Redis cannot be reached, so this process counts by itself').waitFor(until)

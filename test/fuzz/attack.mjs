@@ -3,7 +3,7 @@ import { buildPackages, mistake, readArguments, text } from '../helpers/command.
 import { attacks } from './attacks/index.mjs'
 import { measure } from './under-attack.mjs'
 
-const usage = `usage: npm run attack -- [--seconds 8] [--only TEXT] [--workers 1]
+const usage = `usage: npm run long -- attack [--seconds 8] [--only TEXT] [--workers 1]
 
 Attacks a gateway that has its default settings, one attack after the other, while wrk calls it as a well-behaved caller does.
 Attackers call from other addresses than wrk (127.0.0.2 and on). No call of wrk may fail.

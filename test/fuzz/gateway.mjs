@@ -24,6 +24,7 @@ export const slots = 1_000_000
 const rules = [
   { id: 'held', algorithm: 'concurrency', limit: slots },
   { id: 'limited', match: { path: '/limited/**' }, by: 'ip', limit: '3/s' },
+  { id: 'login', match: { path: '/login/**' }, by: 'ip', limit: '5/h', countWhen: 'failed', resetWhen: 'success' },
   {
     id: 'queued',
     match: { path: '/queued/**' },

@@ -4,7 +4,7 @@ import { configurations, faulty } from './gateway.mjs'
 import { themes } from './plan/themes.mjs'
 import { targets } from './targets.mjs'
 
-const usage = `usage: npm run fuzz -- [--minutes 10] [--rounds N] [--seed N] [--round N] [--workers N] [--filter NAME] [--tls] [--target NAME]
+const usage = `usage: npm run long -- fuzz [--minutes 10] [--rounds N] [--seed N] [--round N] [--workers N] [--filter NAME] [--tls] [--target NAME]
                        [--theme NAME] [--short] [--replay FILE] [--keep-on]
 
 Fuzzes the gateway over raw sockets, in front of a hostile service and a well-behaved one, and the ports of diana serve. After each

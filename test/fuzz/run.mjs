@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// npm run fuzz -- --help
+// npm run long -- fuzz --help
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,11 +20,11 @@ function report({ plan, configuration }, findings, firstRound) {
   writeFileSync(file, JSON.stringify({ configuration, plan }, undefined, 1))
   console.log(`FOUND in round ${round} (${theme}) of seed ${seed}, with ${nameOf(configuration)}:`)
   for (const { kind, text } of findings) console.log(`  ${kind}: ${text}`)
-  console.log(`  this round again: npm run fuzz -- --replay ${file}`)
+  console.log(`  this round again: npm run long -- fuzz --replay ${file}`)
   const before = `--seed ${seed} --round ${firstRound} --rounds ${round - firstRound + 1}`
   if (round > firstRound) {
     const only = `--workers ${workers} --filter ${filter}${isTls ? ' --tls' : ''} --target ${target}`
-    console.log(`  and those before it: npm run fuzz -- ${before} ${only}`)
+    console.log(`  and those before it: npm run long -- fuzz ${before} ${only}`)
   }
 }
 

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { startBehindNginx } from './behind-nginx.mjs'
 import { startGateway } from './gateway.mjs'
 import { AttackingConnection } from './round/connection.mjs'
 import { deaths } from './round/oracle.mjs'
@@ -22,14 +23,17 @@ const token = 'an admin token that nobody guesses'
 /**
  * One attack on a gateway of its own, and what wrk saw of it. An attack has a name, a number of connections (each is opened again
  * when its steps are over), `steps(index)` as in themes.mjs, and may have: `answers` of the service, `addresses` that it comes
- * from, a `port`, a `filter` that the gateway uses, and `judge`, which looks at the statuses that attackers got.
+ * from, a `port`, a `filter` that the gateway uses, `isBehindNginx` if nginx asks `diana serve` in place of a gateway, and `judge`, which
+ * looks at the statuses that attackers got.
  */
 export async function measure(attack, { seconds, workers }) {
   const serving = fork(serviceProgram)
   const [services] = await once(serving, 'message')
   serving.send(attack.answers ?? [])
-  const { filter = 'none' } = attack
-  const gateway = await startGateway({ workers, filter }, services, { admin: { port: 0, token } })
+  const { filter = 'none', isBehindNginx = false } = attack
+  const gateway = isBehindNginx
+    ? await startBehindNginx({ workers }, services)
+    : await startGateway({ workers, filter }, services, { admin: { port: 0, token } })
   try {
     const attackers = new Attackers(attack, gateway)
     await pause(headStartMs)

@@ -57,9 +57,10 @@ export const post: Buffer = block([
   [':path', '/a'],
 ])
 
-/** A connection on which frames are sent as they are; `received` is all that came. */
+/** A connection on which frames are sent as they are; `received` is all that came. One that does not greet has sent nothing yet. */
 export async function openRaw(
   port: number,
+  greets = true,
 ): Promise<{ socket: Socket; received: () => Buffer; closed: Promise<unknown> }> {
   const socket = connect(port, '127.0.0.1')
   const pieces: Buffer[] = []
@@ -67,7 +68,7 @@ export async function openRaw(
   socket.on('data', piece => pieces.push(piece))
   const closed = once(socket, 'close')
   await once(socket, 'connect')
-  socket.write(Buffer.concat([preface, frame('settings', 0, 0)]))
+  if (greets) socket.write(Buffer.concat([preface, frame('settings', 0, 0)]))
   return { socket, received: () => Buffer.concat(pieces), closed }
 }
 

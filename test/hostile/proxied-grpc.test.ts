@@ -65,14 +65,14 @@ async function besides(url: string, attack: () => Promise<void>): Promise<{ righ
   return { right, failures }
 }
 
-test.each(names)('resets by the thousand through %s end no question of somebody else', async name => {
+test.each(names)('resets by the thousand through %s end no question of other callers', async name => {
   const url = urls.get(name)!
   const { right, failures } = await besides(url, () => resetMany(url, headers, mostResets))
   expect(failures).toEqual([])
   expect(right).toBeGreaterThan(3)
 })
 
-test.each(names)('odd calls through %s change and end no question of somebody else', async name => {
+test.each(names)('odd calls through %s change and end no question of other callers', async name => {
   const url = urls.get(name)!
   const odd = ways.chain(way => {
     const path = fc.constantFrom(String(headers[':path']), '/envoy.service.auth.v3.Authorization/Check', '/other')

@@ -53,7 +53,7 @@ const rulesBy = Object.entries(algorithms).map(([algorithm, rest]) => {
 })
 
 describe.each(['memory', 'Redis'] as const)('credit in %s', where => {
-  it.each(rulesBy)('admits calls that the limit refuses, and stays until it is used: %s', async (_, rule) => {
+  it.each(rulesBy)('credit admits calls that the limit refuses, and stays until it is used: %s', async (_, rule) => {
     let nowMs = START_MS
     const limiter = await limiterOf(where, [{ ...rule, credit: true }], () => nowMs)
     expect(await limiter.grant('r', 'ann', 4)).toBe(4)
@@ -97,7 +97,7 @@ describe.each(['memory', 'Redis'] as const)('credit in %s', where => {
     expect(byRule.map(({ refused }) => refused).reduce((a, b) => a + b)).toBe(2)
   })
 
-  it('is settled at what a call has cost in the end', async () => {
+  it('credit is settled at what a call has cost in the end', async () => {
     const limiter = await limiterOf(where, [{ id: 'r', by: 'account', limit: '1/h', credit: true }])
     const left = async () => (await limiter.explain(ann))[0]!.credit
     await limiter.grant('r', 'ann', 10)
@@ -112,7 +112,7 @@ describe.each(['memory', 'Redis'] as const)('credit in %s', where => {
     expect(await passing(limiter, 2)).toBe(1)
   })
 
-  it('of a suspended caller is kept and not used', async () => {
+  it('credit of a suspended caller is kept and not used', async () => {
     const limit = { by: 'attribute:plan', values: { suspended: '0/h' }, default: '1/h' }
     const limiter = await limiterOf(where, [{ id: 'r', by: 'account', limit, credit: true }])
     await limiter.grant('r', 'ann', 5)
@@ -122,7 +122,7 @@ describe.each(['memory', 'Redis'] as const)('credit in %s', where => {
     expect((await limiter.explain(ann))[0]!.credit).toBe(5)
   })
 
-  it('of no whole number, of too many permits or for no rule is an error', async () => {
+  it('credit of no whole number, of too many permits or for no rule is an error', async () => {
     const limiter = await limiterOf(where, [{ id: 'r', by: 'account', limit: '1/h', credit: true }])
     for (const permits of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '5', 1e16, undefined]) {
       await expect(limiter.grant('r', 'ann', permits as number)).rejects.toMatchObject({ code: 'BAD_CALL' })
@@ -137,41 +137,44 @@ describe.each(['memory', 'Redis'] as const)('credit in %s', where => {
     ['warm-up', { id: 'r', by: 'account', algorithm: 'warm-up', limit: '3/h', warmUp: '1h' }],
   ] as const
 
-  it.each(walked)('is what a plain limit and a balance beside it give, whatever comes: %s', async (_, rule) => {
-    const move = fc.oneof(
-      { weight: 5, arbitrary: fc.record({ consume: fc.integer({ min: 1, max: 4 }) }) },
-      fc.record({ grant: fc.integer({ min: 1, max: 5 }) }),
-      fc.record({ pass: fc.constantFrom(1, 600_000, 3_600_000) }),
-      fc.constant({ reset: true }),
-    )
-    await fc.assert(
-      fc.asyncProperty(fc.array(move, { maxLength: 25 }), async moves => {
-        let nowMs = START_MS
-        const limiter = await limiterOf(where, [{ ...rule, credit: true }], () => nowMs)
-        const plain = await limiterOf('memory', [rule], () => nowMs)
-        let balance = 0
-        for (const one of moves) {
-          if ('pass' in one) nowMs += one.pass
-          else if ('grant' in one) {
-            balance += one.grant
-            expect(await limiter.grant('r', 'ann', one.grant)).toBe(balance)
-          } else if ('reset' in one) await Promise.all([limiter, plain].map(each => each.reset('r', 'ann')))
-          else {
-            const { allowed } = await plain.consume('r', 'ann', { cost: one.consume })
-            const isPaid = !allowed && balance >= one.consume
-            if (isPaid) balance -= one.consume
-            expect((await limiter.consume('r', 'ann', { cost: one.consume })).allowed).toBe(allowed || isPaid)
+  it.each(walked)(
+    'credit gives what a plain limit and a balance beside it give, for any calls: %s',
+    async (_, rule) => {
+      const move = fc.oneof(
+        { weight: 5, arbitrary: fc.record({ consume: fc.integer({ min: 1, max: 4 }) }) },
+        fc.record({ grant: fc.integer({ min: 1, max: 5 }) }),
+        fc.record({ pass: fc.constantFrom(1, 600_000, 3_600_000) }),
+        fc.constant({ reset: true }),
+      )
+      await fc.assert(
+        fc.asyncProperty(fc.array(move, { maxLength: 25 }), async moves => {
+          let nowMs = START_MS
+          const limiter = await limiterOf(where, [{ ...rule, credit: true }], () => nowMs)
+          const plain = await limiterOf('memory', [rule], () => nowMs)
+          let balance = 0
+          for (const one of moves) {
+            if ('pass' in one) nowMs += one.pass
+            else if ('grant' in one) {
+              balance += one.grant
+              expect(await limiter.grant('r', 'ann', one.grant)).toBe(balance)
+            } else if ('reset' in one) await Promise.all([limiter, plain].map(each => each.reset('r', 'ann')))
+            else {
+              const { allowed } = await plain.consume('r', 'ann', { cost: one.consume })
+              const isPaid = !allowed && balance >= one.consume
+              if (isPaid) balance -= one.consume
+              expect((await limiter.consume('r', 'ann', { cost: one.consume })).allowed).toBe(allowed || isPaid)
+            }
           }
-        }
-        expect((await limiter.explain(ann))[0]!.credit).toBe(balance)
-      }),
-      { numRuns: randomRuns(where === 'memory' ? 8 : 1) },
-    )
-  })
+          expect((await limiter.explain(ann))[0]!.credit).toBe(balance)
+        }),
+        { numRuns: randomRuns(where === 'memory' ? 8 : 1) },
+      )
+    },
+  )
 })
 
 describe('credit of several processes on one Redis', () => {
-  it('is used once, by calls that come at the same time', async () => {
+  it('credit is used once by calls that come at the same time', async () => {
     const rule = { id: 'r', by: 'account', limit: '3/h', algorithm: 'fixed-window', credit: true }
     const both = await Promise.all([1, 2].map(() => limiterOf('Redis', [rule], () => START_MS, 'both')))
     await both[0]!.grant('r', 'ann', 20)
@@ -180,7 +183,7 @@ describe('credit of several processes on one Redis', () => {
     expect((await both[1]!.explain(ann))[0]!.credit).toBe(0)
   })
 
-  it('that is granted by one is used by the others within a second, and lasts longer than they do', async () => {
+  it('credit that one process grants is used by the others within a second, and outlasts them', async () => {
     const rule = { id: 'r', by: 'account', limit: '1/h', algorithm: 'fixed-window', credit: true }
     const [one, other] = await Promise.all([1, 2].map(() => limiterOf('Redis', [rule], () => START_MS, 'later')))
     expect(await passing(other!, 3)).toBe(1)
@@ -192,7 +195,7 @@ describe('credit of several processes on one Redis', () => {
 })
 
 describe('credit in a Redis that is away', () => {
-  it('refuses without a wait, says so when it is granted, and is left out of what is explained', async () => {
+  it('credit in a Redis that is down refuses without a wait, says so when it is granted, and is left out of explanations', async () => {
     const store = { redis: 'redis://127.0.0.1:1', timeout: '5ms' }
     const limiter = await createLimiter({ store, rules: [{ id: 'r', by: 'account', limit: '2/h', credit: true }] })
     closing.push(limiter)
@@ -202,7 +205,7 @@ describe('credit in a Redis that is away', () => {
     expect([rule!.credit, rule!.decisions[0]!.allowed]).toEqual([undefined, false])
   })
 
-  it('is asked once, and an answer that comes too late is undone', async () => {
+  it('credit in a Redis that is down is asked once, and an answer that comes too late is undone', async () => {
     let nowMs = 0
     const answers: ((reply: unknown) => void)[] = []
     const commands: (readonly string[])[] = []

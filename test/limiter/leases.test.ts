@@ -91,7 +91,7 @@ describe('permits of a busy caller that processes hold in advance', () => {
     await expect.poll(remaining, { timeout: 2500, interval: 50 }).toBe(1000)
   })
 
-  it('are given back when the limit is lowered, and no call beyond the new limit passes', async () => {
+  it('permits held in advance are given back when the limit is lowered, and no call beyond the new limit passes', async () => {
     const rule = { id: 'each', by: 'account', limit: '5000/h', algorithm: 'fixed-window' } as const
     const changes: ((document: SourceDocument) => void)[] = []
     const center: SourceKind = {
@@ -134,7 +134,7 @@ describe('permits of a busy caller that processes hold in advance', () => {
     expect((await other.peek(ann)).decisions[0]!.remaining).toBeGreaterThan(99_000)
   })
 
-  it('that a refunded call had used are free again', async () => {
+  it('permits that a refunded call had used are free again', async () => {
     const { limiters } = await start([{ id: 'each', by: 'account', limit: '5000/h', countWhen: 'failed' }], 1)
     const [limiter] = limiters as [Limiter]
     for (let i = 0; i < 2000; i++) {
@@ -165,7 +165,7 @@ describe('permits of a busy caller that processes hold in advance', () => {
     expect(warnings.filter(text => text.includes('reservations'))).toEqual([])
   })
 
-  it('are ignored, and reported, if another program has written to them', async () => {
+  it('permits held in advance are ignored, and reported, if another program has written to them', async () => {
     const limit = 10_000_000
     const rule = { id: 'each', by: 'account', limit: `${limit}/h`, algorithm: 'fixed-window' } as const
     const { redis, limiters } = await start([rule], 1)

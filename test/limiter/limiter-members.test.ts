@@ -156,7 +156,7 @@ describe('consume, get and reset by plain keys', () => {
     ['account', 'login', { account: {} }, 'give a text or a number for each'],
     ['account', 'login', null, 'give a text or a number for each'],
     ['account', 'login', Number.NaN, 'give a text or a number for each'],
-  ])('by %j, consume(%j, %j) is an error that names the remedy', async (by, rule, who, message) => {
+  ])('consume by %j of (%j, %j) is an error that names the remedy', async (by, rule, who, message) => {
     const limiter = await create(by)
     for (const ask of ['consume', 'get', 'reset'] as const) {
       await expect(limiter[ask](rule, who as never)).rejects.toThrow(message)

@@ -40,8 +40,8 @@ async function start(kind: Kind, options: object = {}, processes = 1) {
   const settled = async () => {
     if (kind === 'Redis') for (const one of limiters) await one.peek(of('nobody'))
   }
-  const attempt = async (status: number | undefined, account = 'ann', one = limiter) => {
-    const verdict = await one.check(of(account))
+  const attempt = async (status: number | undefined, account = 'ann', one = limiter, more: object = {}) => {
+    const verdict = await one.check({ ...of(account), ...more })
     if (verdict.allowed) verdict.end({ status })
     await settled()
     return verdict
@@ -66,6 +66,28 @@ describe.each(kinds)('logins that are counted in %s', kind => {
     const seen: boolean[] = []
     for (const status of [...statuses, 401]) seen.push((await attempt(status)).allowed)
     expect(seen).toEqual(expected)
+  })
+
+  it.each<[string, object]>([
+    ['a method by a header', { headers: { 'x-http-method-override': 'GET' } }],
+    ['a method by the query', { query: '_method=GET' }],
+    ['a method that only asks', { headers: { 'x-http-method': 'HEAD' } }],
+    ['a path with an encoded slash', { path: '/other/..%2flogin' }],
+    ['a path with a parameter', { path: '/other/..;/../login' }],
+    ['a path with a backslash', { path: '/other/..\\\\login' }],
+    ['another host', { headers: { ':authority': 'b.test' } }],
+  ])('%s that a service may take for another call clears nothing', async (_, odd) => {
+    const { limiter, attempt, settled } = await start(kind, {
+      match: { path: '/login', method: 'POST', host: 'a.test' },
+    })
+    const fails = async () => (await attempt(401, 'ann', limiter, { host: 'a.test' })).allowed
+    expect([await fails(), await fails()]).toEqual([true, true])
+    for (let times = 0; times < 3; times++) {
+      const verdict = await limiter.check({ ...of('ann'), host: 'a.test', ...odd })
+      if (verdict.allowed) verdict.end({ status: 200 })
+      await settled()
+    }
+    expect([await fails(), await fails()]).toEqual([true, false])
   })
 
   it('of a hundred logins at the same time no more reach the service than may fail', async () => {

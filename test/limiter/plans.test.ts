@@ -138,7 +138,7 @@ describe('limits of single callers', () => {
     ['nothing', 'rule "each": limit is missing: write one such as 5000/h', { limit: '' }],
     ['garbage', 'rule "each": limit "lots", which is no limit: write 5000/h', { limit: 'lots' }],
     ['a moment that is past', 'until is past: give a moment to come, or leave it out', { limit: '5/h', until: 1 }],
-  ])('are not set to %s', async (_, message, options) => {
+  ])('limits of single callers are not set to %s', async (_, message, options) => {
     const limit = { overrides: true, default: '3/h' }
     const limiter = await createLimiter({ identify, rules: [{ id: 'each', by: 'account', limit }] })
     closing.push(() => limiter.close())
@@ -211,12 +211,15 @@ describe('a limit that depends on the caller', () => {
       { limit: { ...limit, values: { pro: { limit } } } },
       'limit.values.pro.limit must be <count>/<period>, not a map',
     ],
-  ])('is refused with one line and the remedy: %s', async (_, rule, message) => {
-    const rules = [{ id: 'per-account', by: 'account', ...rule } as RuleOptions]
-    const failure = await createLimiter({ identify, rules }).then(
-      limiter => limiter.close(),
-      error => error as Error,
-    )
-    expect((failure as Error).message).toContain(message)
-  })
+  ])(
+    'an invalid limit that depends on the caller is refused with one line and the remedy: %s',
+    async (_, rule, message) => {
+      const rules = [{ id: 'per-account', by: 'account', ...rule } as RuleOptions]
+      const failure = await createLimiter({ identify, rules }).then(
+        limiter => limiter.close(),
+        error => error as Error,
+      )
+      expect((failure as Error).message).toContain(message)
+    },
+  )
 })

@@ -66,7 +66,7 @@ it('more reservations of one caller than are listed are settled, too', async () 
   await limiter.close()
 })
 
-it('what was reserved in Redis and is settled while Redis is away is settled when it is back', async () => {
+it('a reservation in Redis that is settled while Redis is down is charged when it is back', async () => {
   const limiter = await limiterOf('100/m', 'away')
   limiter.events.on('store', () => {})
   const [less, more] = [await limiter.reserve(call, { cost: 30 }), await limiter.reserve(call, { cost: 10 })]

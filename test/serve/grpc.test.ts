@@ -187,7 +187,7 @@ describe('external authorization, asked with the proto files of Envoy', () => {
     expect(await envoy.check(request('/a%zz'))).toMatchObject({ denied_response: { status: { code: 'BadRequest' } } })
   })
 
-  it('what the configuration of Envoy adds are attributes of the call', async () => {
+  it('values that the configuration of Envoy adds are attributes of the call', async () => {
     const ask = () => envoy.check(request('/', {}, { plan: 'free' }))
     expect(await ask()).toMatchObject({ status: { code: 0 } })
     expect(await ask()).toMatchObject({ status: { code: 8 } })

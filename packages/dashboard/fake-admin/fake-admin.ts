@@ -78,7 +78,7 @@ export function createFakeAdmin({ crowd = 0 }: { crowd?: number } = {}): Middlew
     'POST changes': ({ where, text = '', comment = '' }) => {
       const before = state.text[where === 'remote' ? 'remote' : 'local']
       const noted = noteChanges(before, text, comment)
-      return { ...documentChange(before, text), ...(noted !== undefined && { noted }) }
+      return { ...documentChange(before, text), findings: [], ...(noted !== undefined && { noted }) }
     },
     'GET refusals': () => ({ refusals: figures.refusals() }),
     'GET openapi.json': () => ({ paths: Object.fromEntries(paths.map(name => [`/api/v1/${name}`, {}])) }),

@@ -40,9 +40,9 @@ export { type GatewaySettings, gatewaySection } from './settings/gateway-setting
 export interface GatewayOptions {
   /** Made with `sections: [gatewaySection]`, its rule file may say all of the rest under `gateway:`. */
   readonly limiter: Limiter | Promise<Limiter>
-  /** Where calls go that no route takes: `http://127.0.0.1:3000`. */
+  /** The service of calls that no route takes: `http://127.0.0.1:3000`. */
   readonly upstream?: string | undefined
-  /** What else calls must pass, behind Diana and in this order, before the filters that the rule file names. */
+  /** The filters that calls must pass behind Diana, in this order, before those that the rule file names. */
   readonly filters?: readonly FilterPlugin[] | undefined
   /** The folder that paths in the rule file are seen from; the working directory unless given. */
   readonly folder?: string | undefined
@@ -52,7 +52,7 @@ export interface GatewayOptions {
   readonly onWarning?: ((warning: string) => void) | undefined
   /** Finds all addresses of a service's name; the system's resolver unless given. */
   readonly lookup?: Lookup | undefined
-  /** Whether more calls should be sent here, as `healthPath` tells; until it closes, unless given. */
+  /** Says whether more calls should be sent here, as `healthPath` reports; until it closes, unless given. */
   readonly isReady?: (() => boolean) | undefined
 }
 
@@ -66,7 +66,7 @@ const maxProxies = 64
 
 /**
  * Puts Diana in front of services: a Fastify application whose first hook judges calls and whose only route is the proxy. Calls
- * go through Fastify only if somebody has added hooks or routes to it; judged and forwarded they are in the same way.
+ * go through Fastify only if a plugin has added hooks or routes to it; judged and forwarded they are in the same way.
  */
 export async function createGateway(options: GatewayOptions): Promise<FastifyInstance> {
   return (await openGateway(options)).app
@@ -178,7 +178,7 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
       isProxy,
     },
     bulk: new BulkQueue(),
-    // whoever stands in the chain may want to see answers as well
+    // filters of the chain may want to see answers as well
     outletFor: reply => (filters.length > 0 ? new ReplySink(reply as FastifyReply) : new DirectSink(reply)),
     isClosing: () => closing.hasBegun,
   })
@@ -242,7 +242,7 @@ async function within(ms: number, ready: Promise<void>): Promise<void> {
   await Promise.race([ready, late]).finally(() => clearTimeout(timer))
 }
 
-/** Whether an address is believed about those it calls for, by what it would be believed about. */
+/** Returns a test whether an address is believed about those it calls for, by what it would be believed about. */
 function proxyTest(document: LiveDocument): (address: string) => boolean {
   return address => {
     const entry = document.forwardedBy === 'forwarded' ? 'for=192.0.2.1' : '192.0.2.1'
@@ -252,7 +252,7 @@ function proxyTest(document: LiveDocument): (address: string) => boolean {
   }
 }
 
-/** All of them without a body, as far as Fastify is concerned: bodies are passed on unread, whatever type they claim. */
+/** Allows all methods, without a body as far as Fastify is concerned: bodies are passed on unread, whatever type they claim. */
 function allowMethods(app: FastifyInstance): string[] {
   const methods = [...forwarded]
   for (const method of methods) app.addHttpMethod(method, { hasBody: false, overrideExisting: true })

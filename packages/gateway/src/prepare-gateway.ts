@@ -8,7 +8,7 @@ import type { GatewaySettings } from './settings/gateway-settings.ts'
 
 export type PrepareOptions = TlsOptionsOfFiles
 
-/** What a gateway needs besides its rules, read from files and modules. */
+/** Everything that a gateway needs besides its rules, read from files and modules. */
 export interface Prepared {
   readonly tls: ServerTls | undefined
   readonly filters: readonly FilterPlugin[]

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 /** The folder of this package: the nearest one above with a package.json, wherever the build has put this file. */
 export const packageFolder: string = nearestPackage(dirname(fileURLToPath(import.meta.url)))
 
-/** Which Diana this is. */
+/** The version of Diana. */
 export const version: string = (
   JSON.parse(readFileSync(join(packageFolder, 'package.json'), 'utf8')) as { version: string }
 ).version

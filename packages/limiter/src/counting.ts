@@ -5,7 +5,7 @@ import { inMicroseconds, steadyClock } from './common/clock.ts'
 import { CountingServer } from './stores/counting/server.ts'
 
 export interface CountingOptions {
-  /** Where processes that ask connect: the path of a socket in a folder that only they may enter. */
+  /** The address where processes that ask connect: the path of a socket in a folder that only they may enter. */
   readonly socket: string
   /** The ways of counting that their rules may name. */
   readonly algorithms?: readonly Algorithm[] | undefined

@@ -37,17 +37,17 @@ export interface LiveDocument {
   readonly trustProxy: number | readonly string[]
   /** The header in which trusted proxies name the caller. */
   readonly forwardedBy: ForwardedBy
-  /** The caller's address, from the peer of the connection and the header that `forwardedBy` names. */
+  /** Returns the caller's address, from the peer of the connection and the header that `forwardedBy` names. */
   addressOf(peer: string | undefined, forwarded: string | readonly string[] | undefined): string | undefined
-  /** The time by which rules are counted, in microseconds since 1970. */
+  /** Returns the time by which rules are counted, in microseconds since 1970. */
   nowUs(): number
-  /** A section of the rule file, as its schema read it. */
+  /** Returns a section of the rule file, as its schema read it. */
   section(name: string): unknown
   /** Follows a section of the rule file: it changes together with the rules, or neither does. */
   followSection(name: string, follower: SectionFollower): void
 }
 
-/** The rule document that a limiter has in force. */
+/** Returns the rule document that a limiter has in force. */
 export function documentOf(limiter: Limiter): LiveDocument {
   const engine = engineOf(limiter)
   return {
@@ -64,23 +64,23 @@ export function documentOf(limiter: Limiter): LiveDocument {
   }
 }
 
-/** A limiter that decides recorded calls; see `ReplayLimiter`. The engine is loaded with the first of them. */
+/** Returns a limiter that decides recorded calls; see `ReplayLimiter`. The engine is loaded with the first of them. */
 export async function createReplayLimiter(document: RuleDocument, options: ReplayOptions): Promise<ReplayLimiter> {
   const { createReplayLimiter: create } = await import('./create/replay-limiter.ts')
   return create(document, options)
 }
 
-/** When a call was decided, in microseconds since 1970; undefined if the verdict does not say. */
+/** Returns when a call was decided, in microseconds since 1970; undefined if the verdict does not say. */
 export function decidedAtUs(verdict: Verdict): number | undefined {
   return (verdict as { decidedAt?: number }).decidedAt
 }
 
-/** The ids of the rules that must know how calls end: those that hold places, and those that count by how calls end. */
+/** Returns the ids of the rules that must know how calls end: those that hold places, and those that count by how calls end. */
 export function rulesByEndings(limiter: Limiter): string[] {
   return engineOf(limiter).decider.rules.flatMap(({ rule }) => (endMatters(rule) ? [rule.id] : []))
 }
 
-/** Whether a call was charged in advance, by a rule whose costs can be settled, and is not settled yet. */
+/** True if a call was charged in advance, by a rule whose costs can be settled, and is not settled yet. */
 export function isReserved(verdict: Verdict): boolean {
   return (verdict as { reservation?: number }).reservation !== undefined
 }

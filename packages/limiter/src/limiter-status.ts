@@ -4,7 +4,7 @@ import type { SourceStatus } from './reload/source-state.ts'
 import type { Mistake } from './rules/mistake.ts'
 import type { StoreStatus } from './stores/failover/store-health.ts'
 
-/** What the limiter is doing at this moment. */
+/** The state of the limiter at this moment. */
 export interface Status {
   readonly rules: readonly RuleStatus[]
   readonly sources: readonly SourceStatus[]
@@ -12,7 +12,7 @@ export interface Status {
   readonly store?: StoreStatus | undefined
   /** The state of the counting process of this machine; undefined if this process counts by itself. */
   readonly counting?: StoreStatus | undefined
-  /** How busy this process is, and what it refuses for it; undefined unless the document has `overload`. */
+  /** The load of this process, and what it refuses for it; undefined unless the document has `overload`. */
   readonly overload?: OverloadStatus | undefined
   readonly keys: number
   readonly maxKeys: number
@@ -29,7 +29,7 @@ export interface RuleStatus {
   readonly waiting: number
   /** Permits of it that this process holds in advance; undefined if it never does. */
   readonly leased?: number | undefined
-  /** What a rule that finds its limit has found; of its keys, for the one with the most calls in flight. */
+  /** The findings of a rule that finds its limit; of its keys, for the one with the most calls in flight. */
   readonly estimate?: Estimate | undefined
 }
 

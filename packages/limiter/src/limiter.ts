@@ -28,7 +28,7 @@ import type { RuleOptions } from './rules/schema/options.ts'
 import { ruleToInput } from './rules/to-input.ts'
 import type { Verdict } from './verdict.ts'
 
-/** One call in so many is timed; a power of two. */
+/** The number of calls of which one is timed; a power of two. */
 const TIMED_ONE_OF = 128
 
 type Pending = ReturnType<Decider['take']>
@@ -44,7 +44,7 @@ export class Limiter {
     Object.defineProperty(this, ENGINE, { value: engine })
   }
 
-  /** What happens to the rules and the stores; see `LimiterEvents`. */
+  /** Returns the events of the rules and the stores; see `LimiterEvents`. */
   get events(): EventEmitter<LimiterEvents> {
     return this.#engine.events
   }
@@ -116,7 +116,7 @@ export class Limiter {
   }
 
   /**
-   * Which rules match a call, under which key, with which numbers, and whether its caller is on a list or blocked; counts
+   * Explains which rules match a call, under which key, with which numbers, and whether its caller is on a list or blocked; counts
    * nothing.
    */
   async explain(call: Call, options?: NamedRules): Promise<Explanation> {
@@ -166,7 +166,7 @@ export class Limiter {
     return this.decide(callOf(this.#engine.ruleNamed(rule), who), { ...options, rule, only: true })
   }
 
-  /** What `consume` would answer, without counting. */
+  /** Returns what `consume` would answer, without counting. */
   async get(rule: string, who: Who): Promise<Verdict> {
     this.#engine.assertOpen()
     return this.peek(callOf(this.#engine.ruleNamed(rule), who), { rule, only: true })
@@ -203,7 +203,7 @@ export class Limiter {
     await unblockBy(this.#engine.ruleNamed(rule), who, this.#engine.shared)
   }
 
-  /** The callers that rules block now, by one rule or by all. */
+  /** Returns the callers that rules block now, by one rule or by all. */
   async blocks(rule?: string): Promise<BlockedCaller[]> {
     const { decider } = this.#engine
     const rules = rule === undefined ? decider.rules : [this.#engine.ruleNamed(rule)]
@@ -312,7 +312,7 @@ export class Limiter {
   }
 }
 
-/** How many calls are checked for capital letters: enough to find the mistake, few enough to cost nothing. */
+/** The number of calls that are checked for capital letters: enough to find the mistake, few enough to cost nothing. */
 const MOST_INSPECTED = 100
 
 let inspected = 0

@@ -4,16 +4,16 @@ import type { Answer } from './rules/rule.ts'
 /** The decision of one limit about a call. Durations are Infinity if no moment is known. */
 export interface Decision {
   readonly rule: string
-  /** How many calls of cost 1 may pass in the period; for a bucket with a larger burst, its size. */
+  /** The number of calls of cost 1 that may pass in the period; for a bucket with a larger burst, its size. */
   readonly limit: number
   /** In which so many pass, or such a bucket fills; 0 for a limit on calls under way. */
   readonly periodMs: number
-  /** What it counts, if not calls: `tokens`. */
+  /** The unit that it counts, if not calls: `tokens`. */
   readonly unit?: string | undefined
   /** Set if the period is one of the calendar, which may be shorter than `periodMs`, and in which clocks may change. */
   readonly calendar?: CalendarUnit | undefined
   readonly allowed: boolean
-  /** A shadow limit reports what it would have refused, and refuses nothing. */
+  /** True if it is a shadow limit, which reports what it would have refused, and refuses nothing. */
   readonly shadow: boolean
   readonly remaining: number
   readonly resetAfterMs: number
@@ -21,27 +21,30 @@ export interface Decision {
 }
 
 /**
- * Why a call was refused: over a limit, no room left to wait, waited as long as it may, on a list of callers to deny,
- * blocked for a time, with several values to count by, of which services could read either, or too much for the service or for
- * this process at the moment.
+ * The reason why a call was refused: over a limit, no room left to wait, waited as long as it may, on a list of callers to deny,
+ * blocked for a time, with several values to count by, of which services could read either, or too much for the service or for this
+ * process at the moment.
  */
 export type Reason = 'overload' | 'limit' | 'queue-full' | 'timeout' | 'denied' | 'blocked' | 'ambiguous'
 
 /**
- * What a call has cost in the end: by all its rules whose costs can be settled, or by rules of their own units, by their ids. Rules
- * that are not named keep what was charged.
+ * The final cost of a call: by all its rules whose costs can be settled, or by rules of their own units, by their ids. Rules that
+ * are not named keep what was charged. /
  */
 export type ActualCost = number | Readonly<Record<string, number>>
 
-/** How a call ended; without a status, or if it was aborted, it failed. */
+/** The end of a call; without a status, or if it was aborted, it failed. */
 export interface Outcome {
   /** The status of the response; undefined if the caller disconnected before it was complete. */
   readonly status?: number | undefined
-  /** For what is no HTTP; wins over the status. */
+  /** True if what is no HTTP has failed; wins over the status. */
   readonly failed?: boolean | undefined
-  /** Who answered; default: the service. What something in front of it answers in its place is no success, and clears no count. */
+  /**
+   * The side that answered; default: the service. What something in front of it answers in its place is no success, and clears no
+   * count.
+   */
   readonly by?: 'service' | 'gateway' | undefined
-  /** What the call has cost in the end, as `settle` takes it. */
+  /** The final cost of the call, as `settle` takes it. */
   readonly cost?: ActualCost | undefined
 }
 
@@ -51,14 +54,14 @@ export interface Verdict {
   /** The rule that refused: of several, the one that takes longest to let the call pass. */
   readonly rule?: string | undefined
   readonly reason?: Reason | undefined
-  /** How long the call was held back. */
+  /** The time for which the call was held back. */
   readonly waitMs: number
-  /** When the same call would pass, if nothing else came; 0 when it was allowed. */
+  /** The time after which the same call would pass, if nothing else came; 0 when it was allowed. */
   readonly retryAfterMs: number
   readonly decisions: readonly Decision[]
   /** The answer to a refused caller, and the style of its headers. */
   readonly answer: Answer
-  /** Whether its end matters: it holds a slot of a concurrency rule, or a rule counts by how calls end. */
+  /** True if its end matters: it holds a slot of a concurrency rule, or a rule counts by how calls end. */
   readonly holds: boolean
   /** Releases the concurrency slots of the call; to be called when the call has ended, however it ended. */
   release(): void
@@ -73,6 +76,6 @@ export interface Verdict {
    * decisions after that; a promise if they must be read from a store.
    */
   refund(): readonly Decision[] | Promise<readonly Decision[]>
-  /** The call has ended: settles its cost if one is given, releases its slots, and refunds it for rules that do not count its outcome. */
+  /** Ends the call: settles its cost if one is given, releases its slots, and refunds it for rules that do not count its outcome. */
   end(outcome?: Outcome): void
 }

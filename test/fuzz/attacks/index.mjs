@@ -1,6 +1,7 @@
 import { adminTokenGuesses } from './admin-token-guesses.mjs'
 import { connectionFlood } from './connection-flood.mjs'
 import { largeBodies } from './large-bodies.mjs'
+import { loginGuesses } from './login-guesses.mjs'
 import { oddVersions } from './odd-versions.mjs'
 import { oneCallerFillsQueue } from './one-caller-fills-queue.mjs'
 import { optionsAsterisk } from './options-asterisk.mjs'
@@ -12,6 +13,7 @@ import { slowHeaders } from './slow-headers.mjs'
 import { slowReaders } from './slow-readers.mjs'
 import { expectThenReset, rapidReset } from './stream-resets.mjs'
 import { unknownHmacKeys } from './unknown-hmac-keys.mjs'
+import { unreadableQuestions } from './unreadable-questions.mjs'
 import { upgradeBehindCall } from './upgrade-behind-call.mjs'
 
 /** Every attack, in the order in which they run. See attack.mjs for what one is. */
@@ -32,4 +34,6 @@ export const attacks = [
   expectThenReset,
   rapidReset,
   oneCallerFillsQueue,
+  loginGuesses,
+  unreadableQuestions,
 ]

@@ -25,8 +25,13 @@ async function leftovers(gateway, { hostile }) {
   if (hostile.busy > 0) found.push(`${hostile.busy} connections to the service carry calls whose callers have left`)
   const held = slots - (await remainingSlots(gateway.admin))
   if (held !== 0) found.push(`${held} concurrency slots are held by no call`)
-  const waiting = await waitingCalls(gateway.admin)
+  const sums = await sumsOf(gateway.admin)
+  const waiting = sums('diana_waiting')
   if (waiting !== 0) found.push(`${waiting} calls wait whose callers have left`)
+  for (const name of ['diana_http_requests_in_progress', 'diana_http_upstream_in_progress']) {
+    const counted = sums(name)
+    if (counted !== 0) found.push(`${counted} calls are counted by ${name}`)
+  }
   return found
 }
 
@@ -131,10 +136,12 @@ async function remainingSlots(admin) {
   return rules.find(({ rule }) => rule === 'held').decisions[0].remaining
 }
 
-async function waitingCalls(admin) {
+/** Sums of gauges whose names begin so. */
+async function sumsOf(admin) {
   const answer = await fetch(`${admin}/metrics`)
-  const lines = (await answer.text()).split('\n').filter(line => line.startsWith('diana_waiting'))
-  return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0)
+  const lines = (await answer.text()).split('\n')
+  return name =>
+    lines.filter(line => line.startsWith(name)).reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0)
 }
 
 /** How much of each kind a plan has. */

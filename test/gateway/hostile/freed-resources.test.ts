@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
+import type { FastifyInstance } from 'fastify'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createRandom } from '../../fuzz/random.mjs'
 import { GatewayRig } from '../../helpers/gateway-rig.ts'
@@ -83,6 +84,37 @@ describe('resources of a call are released', () => {
     )
     const guarded = await rig.guard({ gateway: { ...small, routes: [{ to: url }] } }, { filters: [plugin] } as never)
     for (let i = 0; i < 9; i++) expect([200, 500]).toContain(await isServed(`${guarded.url}/big`))
+  })
+
+  test.each([
+    ['WebSocket callers', handshake, 'reset'],
+    ['WebSocket callers', handshake, 'end'],
+    ['WebSocket callers', handshake, 'close'],
+    ['callers', [], 'reset'],
+    ['callers', [], 'close'],
+  ] as const)('%s who leave while their calls are judged hold no connection to the service', async (_, lines, way) => {
+    const { url } = await rig.serve()
+    let judged = 0
+    const judging = async (app: FastifyInstance): Promise<void> => {
+      app.addHook('onRequest', async ({ url: asked }) => {
+        if (asked !== '/left') return
+        await pause(60)
+        judged++
+      })
+    }
+    const slow = Object.assign(judging, { [Symbol.for('skip-override')]: true })
+    const guarded = await rig.guard({ gateway: { ...small, routes: [{ to: url }] } }, { filters: [slow] })
+    for (let times = 0; times < 3; times++) {
+      const socket = openSocket(guarded)
+      await once(socket, 'connect')
+      socket.write(call('/left', lines))
+      await pause(20)
+      if (way === 'reset') socket.resetAndDestroy()
+      else if (way === 'end') socket.end()
+      else socket.destroy()
+    }
+    await expect.poll(() => judged).toBe(3)
+    expect(await isServed(guarded.url, 2000)).toBe(200)
   })
 
   test('callers who pipeline small calls and read no answers release their resources', async () => {

@@ -50,7 +50,7 @@ describe.each([
     expect(end).toBe('ECONNRESET')
   })
 
-  test('but does if the answer is complete', async () => {
+  test('a caller of HTTP/1.0 takes an answer for complete if it is', async () => {
     const to = await rig.serveRaw(socket => {
       socket.once('data', () => socket.end(untilClosed))
     })

@@ -302,7 +302,7 @@ describe('a service that answers garbage over HTTP/2', () => {
     expect(performance.now() - begun).toBeLessThan(10_000)
   })
 
-  test('is not suspected for being quiet: a call that waits keeps its connection, and the service gets no PING', async () => {
+  test('a quiet service is not suspected: a call that waits keeps its connection, and the service gets no PING', async () => {
     const pings: number[] = []
     const { url } = await serve(stream =>
       setTimeout(() => stream.respond({ ':status': 200 }, { endStream: true }), 2500),

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Registry } from 'prom-client'
 import { afterEach, expect, test } from 'vitest'
-import { registerHttpMetrics } from '../../../packages/gateway/src/telemetry/register-http-metrics.ts'
+import { registerHttpMetrics } from '../../../packages/gateway/src/telemetry/http-measures.ts'
 import { GatewayRig } from '../../helpers/gateway-rig.ts'
 
 const rig = new GatewayRig()

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { Registry } from 'prom-client'
 import { afterEach, expect, test } from 'vitest'
-import { registerHttpMetrics } from '../../../packages/gateway/src/telemetry/register-http-metrics.ts'
+import { registerHttpMetrics } from '../../../packages/gateway/src/telemetry/http-measures.ts'
 import { GatewayRig, type Guarded } from '../../helpers/gateway-rig.ts'
 
 const rig = new GatewayRig()

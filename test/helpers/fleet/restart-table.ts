@@ -17,7 +17,7 @@ const percent = (counts: readonly number[], of: readonly number[]): string =>
   counts.map((count, phase) => `${Math.round((count / of[phase]!) * 1000) / 10} %`).join(' / ')
 
 // not a test: virtual time needs the mocks of a test runner, and `npm run long -- chaos-restart --virtual` runs this file alone
-it('lists what is refused before, during and after, and what a healthy store refuses', async () => {
+it('the restart table lists what is refused before, during and after, and what a healthy store refuses', async () => {
   for (const { limit, count, periodMs, sizes, algorithms } of limits)
     for (const algorithm of algorithms)
       for (const load of [0.67, 0.9, 1.5]) {

@@ -242,7 +242,7 @@ describe('calendar periods in Redis', () => {
     expect(await one.takeAll()).toBe(0)
   })
 
-  it('what was used in January is remembered until the year ends, however many others come', async () => {
+  it('calls of January are counted until the year ends, for any number of other callers', async () => {
     const one = new Process(2, 'year', {})
     now = at('2026-01-02T00:00Z')
     expect(await one.takeAll()).toBe(2)

@@ -105,7 +105,7 @@ describe.each(algorithms)('%s', (_name, meterOf) => {
     stage.store.close()
   })
 
-  it('lets a short level go on after its own period, though a long level is as it was', async () => {
+  it('a short level goes on after its own period, though a long level is as it was', async () => {
     const stage = new Stage([meterOf(5, 1000), meterOf(500, 86_400_000)])
     for (let i = 0; i < 20; i++) {
       stage.now += 1.1 * SECOND
@@ -118,7 +118,7 @@ describe.each(algorithms)('%s', (_name, meterOf) => {
     stage.store.close()
   })
 
-  it('knows callers that are spread over several hashes', async () => {
+  it('callers that are spread over several hashes are found after a step of the clock', async () => {
     const stage = new Stage([meterOf(3, 10_000)], { callersPerHash: 3 })
     const callers = Array.from({ length: 30 }, (_, i) => `caller ${i}`)
     for (const caller of callers) await stage.takeAll(caller)

@@ -58,7 +58,7 @@ describe('a Cluster of three masters', () => {
     })
   })
 
-  it('leaves every counter as before when a call is refused by a rule in another slot', async () => {
+  it('a Cluster leaves every counter as before when a call is refused by a rule in another slot', async () => {
     const store = await createStore()
     const counters = [10, 20, 1, 30].map((count, i) => createCounter(store, `rule ${i}`, count))
     expect(new Set(counters.map(counter => counter.partitionOf('someone').slot)).size).toBe(4)
@@ -84,7 +84,7 @@ describe('a Cluster of three masters', () => {
     })
   })
 
-  it('charges nothing for calls that another slot refuses, while time passes and others call', async () => {
+  it('a Cluster charges nothing for calls that another slot refuses, while time passes and other callers call', async () => {
     // every script call comes 100 µs after the one before
     const store = await createStore({ now: () => (now += 100) })
     const meters = [tokenBucket.meter({ count: 1000, periodMs: 1000 }, {})]
@@ -97,7 +97,7 @@ describe('a Cluster of three masters', () => {
     expect(await left(store, rate)).toBeGreaterThanOrEqual(999)
   })
 
-  it('gives back what other slots took when one of them fails', async () => {
+  it('a Cluster gives back what other slots took when one of them fails', async () => {
     const { send } = await connectRedis(cluster.client)
     const failing = createCounter(await createStore(), 'fails', 5)
     const store = new RedisStore(
@@ -113,7 +113,7 @@ describe('a Cluster of three masters', () => {
     expect(await left(store, fine)).toBe(5)
   })
 
-  it('keeps and frees places', async () => {
+  it('a Cluster keeps and frees concurrency slots', async () => {
     const store = await createStore()
     const meters = [concurrency.meter({ count: 3, periodMs: 0 }, {})]
     const places = store.createCounter({ id: 'places', meters, algorithm: 'concurrency', enforced: true })

@@ -66,7 +66,7 @@ async function sizes(): Promise<number[]> {
 }
 
 describe('a rule with many callers', () => {
-  it('keeps every count while its callers are spread further, for processes that know of it and for others', async () => {
+  it('a rule keeps every count while its callers are spread further, for processes that know of it and for others', async () => {
     const options = { now: () => NOON, callersPerHash: 100 }
     const [first, second] = [createStore(options), createStore(options)]
     const [counter, other] = [createCounter(first, oncePerHour), createCounter(second, oncePerHour)]
@@ -82,7 +82,7 @@ describe('a rule with many callers', () => {
     expect(new Set(keys)).toEqual(new Set(callers))
   })
 
-  it('forgets a caller by a reset and by a refund, wherever the caller is stored', async () => {
+  it('a reset and a refund forget a caller in any shard', async () => {
     const store = createStore({ now: () => NOON, callersPerHash: 20 })
     const counter = createCounter(store, oncePerHour)
     const callers = callersFrom(0, 1000)
@@ -94,7 +94,7 @@ describe('a rule with many callers', () => {
     expect(await flood(store, counter, callers)).toBe(0)
   })
 
-  it('is stored in one hash again when few callers are left', async () => {
+  it('a rule is stored in one hash again when few callers are left', async () => {
     let now = NOON
     const store = createStore({ now: () => now, callersPerHash: 20 })
     const counter = createCounter(store, fixedWindow.meter({ count: 1, periodMs: 1000 }, {}))
@@ -110,7 +110,7 @@ describe('a rule with many callers', () => {
     expect(await server.client.hlen(current)).toBeGreaterThanOrEqual(6)
   })
 
-  it('goes on with what was counted in every shard when its limit is changed', async () => {
+  it('a rule goes on with what was counted in every shard when its limit is changed', async () => {
     const store = createStore({ callersPerHash: 50 })
     const perPeriod = (periodMs: number) => fixedWindow.meter({ count: 5, periodMs, align: 'first-call' } as never, {})
     await flood(store, createCounter(store, perPeriod(3000)), callersFrom(0, 1500))
@@ -190,7 +190,7 @@ describe('expiry', () => {
     expect(Math.max(...perTick.values())).toBeLessThan(10_000)
   }, 30_000)
 
-  it('leaves Redis empty, and never stops it for long', async () => {
+  it('expiry leaves Redis empty, and never stops it for long', async () => {
     await server.client.config('SET', 'latency-monitor-threshold', '1')
     const store = createStore()
     await flood(

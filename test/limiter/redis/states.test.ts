@@ -44,13 +44,13 @@ describe.each([
   // two numbers and the version of the limit
   const short = 3 * NUMBER
 
-  it('has two numbers, and more only while calls of several moments are owed for', async () => {
+  it('the state of a bucket has two numbers, and more only while calls of several moments are owed for', async () => {
     const rule = { algorithm: 'token-bucket', limit: '60/m' }
     const lengths = await lengthsAfter(rule, [0, 10, 10.5, 30, 100], atOnce)
     expect(lengths).toEqual([short, short, 11 * NUMBER, short, short])
   })
 
-  it('has two numbers for each level', async () => {
+  it('the state of a bucket has two numbers for each level', async () => {
     const rule = { algorithm: 'token-bucket', limit: ['60/m', '3600/h'] }
     const lengths = await lengthsAfter(rule, [0, 10, 10.5, 30], atOnce)
     expect(lengths).toEqual([5 * NUMBER, 5 * NUMBER, 21 * NUMBER, 5 * NUMBER])

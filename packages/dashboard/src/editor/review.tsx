@@ -11,7 +11,7 @@ import { showDiff } from './code-editor.ts'
 import { Foretold } from './effects.tsx'
 import { mergeTexts } from './merge-texts.ts'
 import { ReplayLog } from './replay-log.tsx'
-import { ChangedRules, Why } from './why.tsx'
+import { ChangedRules, OddRules, Why } from './why.tsx'
 
 export interface ReviewProps {
   readonly where: Where
@@ -94,6 +94,7 @@ export function Review({ where, base, text, title, backText, onMerged, onSaved, 
     <Sheet title={title ?? texts.reviewTitle} onBack={onBack}>
       {conflicts > 0 && <p role="alert">{texts.mergeConflicts(conflicts)}</p>}
       {change && <ChangedRules change={change} />}
+      {change && <OddRules change={change} />}
       <Difference before={base.text} after={noted ?? text} label={texts.diff} />
       <Foretold where={where} text={text} />
       <ReplayLog where={where} text={text} />

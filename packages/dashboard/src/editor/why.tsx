@@ -45,6 +45,24 @@ export function Why({ comment, isNoted, change, onComment, onNote }: WhyProps): 
   )
 }
 
+const MOST_FINDINGS = 20
+
+/** What is odd about the rules: those that have no effect first. */
+export function OddRules({ change }: { readonly change: DocumentChange }): JSX.Element | null {
+  const { review: texts } = changeMessages.value
+  const faults = change.findings.filter(({ isFault }) => isFault)
+  if (faults.length === 0) return null
+  return (
+    <ul class="odd-rules" aria-label={texts.odd}>
+      {faults.slice(0, MOST_FINDINGS).map(({ rule, message }) => (
+        <li key={`${rule} ${message}`}>
+          <span class="badge changed">{texts.odd}</span> {rule}: {message}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
 /** Which rules a change adds, changes and removes. */
 export function ChangedRules({ change }: { readonly change: DocumentChange }): JSX.Element | null {
   const { review: texts } = changeMessages.value

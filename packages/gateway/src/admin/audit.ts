@@ -13,12 +13,12 @@ export interface AuditEntry {
   readonly from: string
   /** The name of the user, or which token was given. */
   readonly who: string
-  /** How they were recognized, so that a user cannot pass for a token by a name. */
+  /** The way in which they were recognized, so that a user cannot pass for a token by a name. */
   readonly via: Identity['via'] | 'none'
   readonly role: Role | 'none'
-  /** Why nothing was changed; left out for a change. */
+  /** The reason why nothing was changed; left out for a change. */
   readonly refused?: string | undefined
-  /** Why it was made, if the operator said so. */
+  /** The reason why it was made, if the operator said so. */
   readonly comment?: string | undefined
 }
 
@@ -31,7 +31,7 @@ const refusedPerMinute = 60
 const refusedOfClientPerMinute = 20
 const minuteMs = 60_000
 
-/** Who changed what, and when; and who was refused, in a list of their own, so that guesses push out no change. */
+/** Records who changed what, and when; and who was refused, in a list of their own, so that guesses push out no change. */
 export class Audit {
   readonly #changes: AuditEntry[] = []
   readonly #refused: AuditEntry[] = []
@@ -55,12 +55,12 @@ export class Audit {
     this.#onEntry(bounded)
   }
 
-  /** The newest changes first. */
+  /** Returns the newest changes first. */
   read(count: number): AuditEntry[] {
     return this.#changes.slice(-count).reverse()
   }
 
-  /** The newest refusals first. */
+  /** Returns the newest refusals first. */
   readRefused(count: number): AuditEntry[] {
     return this.#refused.slice(-count).reverse()
   }
@@ -71,7 +71,7 @@ export class Audit {
     if (list.length > bound) list.splice(entry.refused === undefined ? 0 : oldestOfLoudest(list), 1)
   }
 
-  /** Whether the same was refused in the last minute, or too much was. */
+  /** True if the same was refused in the last minute, or too much was. */
   #isKnown({ at, who, from, operation, refused }: AuditEntry): boolean {
     const lately = this.#refused.filter(entry => at - entry.at < minuteMs)
     if (lately.length >= refusedPerMinute) return true
@@ -88,7 +88,7 @@ function isOneClient(one: Client, other: Client): boolean {
   return one.who === other.who && one.from === other.from
 }
 
-/** Where the oldest entry is of the client with the most: a flood pushes out entries of its own. */
+/** Returns the place of the oldest entry of the client with the most entries: a flood pushes out entries of its own. */
 function oldestOfLoudest(entries: readonly AuditEntry[]): number {
   const counts = new Map<string, number>()
   const nameOf = ({ who, from }: Client): string => JSON.stringify([who, from])
@@ -97,7 +97,7 @@ function oldestOfLoudest(entries: readonly AuditEntry[]): number {
   return entries.findIndex(entry => counts.get(nameOf(entry)) === most)
 }
 
-/** Text for other operators, on one line and without what could deceive them. */
+/** Returns text for other operators, on one line and without what could deceive them. */
 function seen(text: string, longest: number): string {
   return commentLine(text)
     .slice(0, longest)

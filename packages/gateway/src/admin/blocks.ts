@@ -2,7 +2,7 @@
 export interface Block extends KeptBlock {
   /** The id under which the caller and their block are reported. */
   readonly id: string
-  /** Whether it must be set again after a restart: a rule that is counted in Redis has its blocks there. */
+  /** True if it must be set again after a restart: a rule that is counted in Redis has its blocks there. */
   readonly isKept: boolean
 }
 
@@ -46,7 +46,7 @@ export class Blocks {
     if (this.#blocks.delete(id)) this.#onChange(this.#kept)
   }
 
-  /** When a block ends that lasts for another `leftMs`: as it was answered, if it was set through this API. */
+  /** Returns when a block ends that lasts for another `leftMs`: as it was answered, if it was set through this API. */
   untilOf(id: string, now: number, leftMs: number): number {
     const until = this.#blocks.get(id)?.until ?? 0
     return until > now ? until : Math.round(now + leftMs)

@@ -100,9 +100,20 @@ describe('changes with a comment', () => {
     expect(body).toEqual({
       rules: [{ id: 'flow', change: 'changed' }],
       others: false,
+      findings: [],
       noted: text.replace('  - { id: flow', '  # x - id: evil limit: 0/s\n  - { id: flow'),
     })
-    expect((await send('POST', '/changes', { text: file })).body).toEqual({ rules: [], others: false })
+    expect((await send('POST', '/changes', { text: file })).body).toEqual({ rules: [], others: false, findings: [] })
+  })
+
+  it('rules without effect are named before they are written', async () => {
+    const text = `${file.trimEnd()}\n  - { id: loose, limit: 9000/s }\n  - { id: tight, limit: 10/s }\n`
+    const { body } = await send('POST', '/changes', { text })
+    expect(body.findings).toContainEqual({
+      rule: 'loose',
+      isFault: true,
+      message: expect.stringContaining('can never refuse'),
+    })
   })
 
   it('the comment is kept with the change and beside the version that it replaced', async () => {

@@ -7,18 +7,18 @@ export interface ReplacedBy {
   readonly from: string
   /** The name of the user, or which token was given. */
   readonly who: string
-  /** Why it was made, if the operator said so. */
+  /** The reason why it was made, if the operator said so. */
   readonly comment?: string | undefined
-  /** What became of the rules, the first of them. */
+  /** The changes of the rules, the first of them. */
   readonly rules: readonly RuleChange[]
-  /** How many rules were added, changed or removed. */
+  /** The number of rules that were added, changed or removed. */
   readonly changed: number
 }
 
 /** A document as it stood before a change through the admin API. */
 export interface EarlierVersion {
   readonly id: string
-  /** When it was replaced, in milliseconds since 1970. */
+  /** The time when it was replaced, in milliseconds since 1970. */
   readonly at: number
   readonly where: Where
   readonly text: string
@@ -50,7 +50,7 @@ export class EarlierVersions {
     this.#onChange(() => this.#versions)
   }
 
-  /** The newest first. */
+  /** Returns the newest first. */
   of(where: Where): EarlierVersion[] {
     return this.#versions.filter(version => version.where === where).reverse()
   }

@@ -10,7 +10,7 @@ const maxCallers = 20_000
 
 type Replayed = ReturnType<typeof reportOf>
 
-/** What the admin API answers about a replayed log. */
+/** The answer of the admin API about a replayed log. */
 export interface JudgedLog extends Pick<Replayed, 'calls' | 'refused' | 'unjudged'> {
   readonly name: string
   readonly format: string
@@ -20,7 +20,7 @@ export interface JudgedLog extends Pick<Replayed, 'calls' | 'refused' | 'unjudge
   readonly notes: readonly string[]
 }
 
-/** What a document would have done to the calls of a log, with a plot for each rule. */
+/** Returns what a document would have done to the calls of a log, with a plot for each rule. */
 export async function judgeLog(
   document: RuleDocument,
   source: LogSource,

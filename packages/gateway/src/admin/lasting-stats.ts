@@ -6,11 +6,11 @@ export interface ProcessStats<Stats> {
 
 export interface LastingStatsOptions<Stats> {
   readonly merge: (all: readonly Stats[]) => Stats
-  /** What stays true when the process has ended: counters, and nothing of this moment. */
+  /** Keeps what stays true when the process has ended: counters, and nothing of this moment. */
   readonly countersOf: (stats: Stats) => Stats
   /** A counter that a process only ever increases. */
   readonly progressOf: (stats: Stats) => number
-  /** What is still worth keeping of ended processes, beside those that run. */
+  /** Keeps what is still worth keeping of ended processes, beside those that run. */
   readonly retain?: ((ended: Stats, running: readonly Stats[]) => Stats) | undefined
 }
 
@@ -28,7 +28,7 @@ export class LastingStats<Stats> {
     this.#options = options
   }
 
-  /** `pids` are the processes that run, whether they answered or not. */
+  /** Takes new answers; `pids` are the processes that run, whether they answered or not. */
   update(answers: readonly ProcessStats<Stats>[], pids: readonly number[]): Stats {
     const { merge, progressOf, retain } = this.#options
     for (const { pid, stats } of answers) {

@@ -8,7 +8,7 @@ import { ProcessHistory } from './services/process-history.ts'
 import type { ProcessReport } from './services/process-report.ts'
 import { ServiceHistory } from './services/service-history.ts'
 
-/** What is sent to whoever watches. */
+/** The news that is sent to everyone who watches. */
 export interface News {
   readonly event: 'figures' | 'status' | 'rules'
   readonly data: unknown
@@ -24,7 +24,7 @@ type StatusOf = (
 
 type Listener = (news: News) => void
 
-/** Looks at the figures once a second, remembers them, and tells whoever watches. */
+/** Looks at the figures once a second, remembers them, and sends them to everyone who watches. */
 export class Live {
   readonly history: StatsHistory = new StatsHistory()
   readonly overloadHistory: OverloadHistory = new OverloadHistory()
@@ -56,19 +56,19 @@ export class Live {
     void this.#look()
   }
 
-  /** Tells a listener the status now and everything from now on; returns what ends it. */
+  /** Sends a listener the status now and everything from now on; returns what ends it. */
   follow(listener: Listener): () => void {
     listener({ event: 'status', data: this.status() })
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
-  /** The status with the newest figures of all processes. */
+  /** Returns the status with the newest figures of all processes. */
   status(): unknown {
     return this.#statusOf(this.#stats, this.#states, this.#reports)
   }
 
-  /** Whether calls are forwarded to services. */
+  /** True if calls are forwarded to services. */
   get hasServices(): boolean {
     return this.#reports.some(({ services }) => services !== undefined)
   }
@@ -78,12 +78,12 @@ export class Live {
     return this.#stats
   }
 
-  /** How full the fullest key of each rule was when the rule had its last call; of rules with a call in the last minute. */
+  /** Returns how full the fullest key of each rule was when the rule had its last call; of rules with a call in the last minute. */
   loads(): Record<string, number> {
     return Object.fromEntries([...this.#loads].map(([rule, { load }]) => [rule, load]))
   }
 
-  /** The rules are not those that were read before. */
+  /** Reports that the rules are not those that were read before. */
   reportRules(): void {
     this.#tell({ event: 'rules', data: {} })
   }
@@ -102,7 +102,7 @@ export class Live {
       const loads = await this.#processes.takeLoads()
       attempt('live figures', () => this.#record(second, figures, reports, loads))
     } catch {
-      // a process that ends while it is asked is told of by whoever runs it; the next second asks again
+      // a process that ends while it is asked is reported by the process that runs it; the next second asks again
     }
     if (this.#closed) return
     // a little after the second has ended, so that it is whole
@@ -142,7 +142,7 @@ export class Live {
     this.#tellStatus()
   }
 
-  /** A process that cannot be measured must not keep the figures from being read. */
+  /** Reads the reports of all processes; one that cannot be measured must not keep the figures from being read. */
   async #readReports(): Promise<readonly ProcessReport[]> {
     try {
       return await this.#processes.reports()
@@ -170,7 +170,7 @@ export class Live {
 
 const nothing = { allowed: 0, refused: 0, waited: 0, shadowRefused: 0 }
 
-/** What changes by itself is no news. */
+/** Removes what changes by itself, which is no news. */
 function withoutTime(status: unknown): unknown {
   if (typeof status !== 'object' || status === null) return status
   const { uptimeMs: _, keys: __, workers: ___, store, overload, ...rest } = status as Record<string, unknown>
@@ -178,7 +178,7 @@ function withoutTime(status: unknown): unknown {
   return { ...rest, health, isGuarded: overload !== undefined }
 }
 
-/** What rules have reserved and settled since the start; nothing if none does. */
+/** Returns what rules have reserved and settled since the start; nothing if none does. */
 function costsOf({ rules }: Stats): { readonly costs?: Readonly<Record<string, object>> } {
   const costs = rules.flatMap(({ id, amounts, settled }) => (amounts || settled ? [[id, { amounts, settled }]] : []))
   return costs.length === 0 ? {} : { costs: Object.fromEntries(costs) }

@@ -4,10 +4,10 @@ type Status = ReturnType<Limiter['status']>
 type StoreStatus = NonNullable<Status['store']>
 type Outage = StoreStatus['outages'][number]
 
-/** What a process that decides calls says of itself. */
+/** The part of a limiter's status that a process which decides calls reports. */
 export type ProcessState = Pick<Status, 'store' | 'keys' | 'maxKeys' | 'overflowing'>
 
-/** Several processes as one: what they hold added up, and of the store what the one says that has most trouble with it. */
+/** Merges several processes into one: what they hold added up, and of the store what the one says that has most trouble with it. */
 export function mergeStates(states: readonly ProcessState[]): ProcessState | undefined {
   if (states.length === 0) return undefined
   const stores = states.flatMap(({ store }) => store ?? [])

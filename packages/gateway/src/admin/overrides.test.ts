@@ -35,7 +35,7 @@ const limitOfAnn = async () => {
 }
 
 describe('an override set by the admin API', () => {
-  it('is listed with who has set it and why, explained, and in force until it is removed', async () => {
+  it('an override set by the admin API is listed with who has set it and why, explained, and in force until it is removed', async () => {
     expect(await limitOfAnn()).toMatchObject({ limits: [{ count: 2 }], limitFrom: 'default' })
     const until = Date.now() + 3_600_000
     const words = { limit: '5000/h', until, setBy: 'eve', reason: 'launch week' }
@@ -62,18 +62,18 @@ describe('an override set by the admin API', () => {
     [{ rule: 'none', key: 'ann', limit: '5/h' }, 404, 'There is no such rule'],
     [{ rule: 'each', limit: '5/h' }, 400, 'Name the caller: by key or call'],
     [{ rule: 'each', key: 'ann', limit: '50' }, 400, 'has no period'],
-  ])('is refused with the remedy: %j', async (question, status, detail) => {
+  ])('an invalid override is refused with the remedy: %j', async (question, status, detail) => {
     const { status: got, body } = await ask('POST', '/overrides', question)
     expect([got, JSON.stringify(body)]).toEqual([status, expect.stringContaining(detail)])
   })
 
-  it('cannot be removed twice', async () => {
+  it('an override cannot be removed twice', async () => {
     expect((await ask('DELETE', '/overrides/none')).status).toBe(404)
   })
 })
 
 describe('credit granted by the admin API', () => {
-  it('is added up, explained and recorded, without the name of the caller', async () => {
+  it('credit granted by the admin API is added up, explained and recorded, without the name of the caller', async () => {
     const grant = { rule: 'paid', key: 'ann', permits: 500 }
     expect(await ask('POST', '/credits', grant)).toMatchObject({
       status: 200,
@@ -88,7 +88,7 @@ describe('credit granted by the admin API', () => {
     ])
   })
 
-  it('is granted to a caller of the list, by their id', async () => {
+  it('credit is granted to a caller of the list, by their id', async () => {
     await limiter.check(ann)
     const id = async () => (await ask('GET', '/callers?show=all&rule=paid')).body.callers[0]?.id
     await ask('GET', '/callers?show=all')
@@ -106,7 +106,7 @@ describe('credit granted by the admin API', () => {
     [{ rule: 'none', key: 'ann', permits: 5 }, 404, 'There is no such rule'],
     [{ rule: 'paid', permits: 5 }, 400, 'Name the caller: by key or call'],
     [{ rule: 'paid', caller: 'x', permits: 5 }, 404, 'There is no such caller'],
-  ])('is refused with the remedy: %j', async (question, status, detail) => {
+  ])('an invalid override is refused with the remedy: %j', async (question, status, detail) => {
     const { status: got, body } = await ask('POST', '/credits', question)
     expect([got, JSON.stringify(body)]).toEqual([status, expect.stringContaining(detail)])
   })

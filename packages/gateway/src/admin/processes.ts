@@ -18,28 +18,31 @@ import { type ProcessReport, ProcessReporter } from './services/process-report.t
 export interface Processes {
   readonly count: number
   figures(): Stats | Promise<Stats>
-  /** What each of them said of itself when the figures were read; empty if the limiter that is asked about everything else decides the calls, too. */
+  /**
+   * Returns what each of them said of itself when the figures were read; empty if the limiter that is asked about everything else
+   * decides the calls, too.
+   */
   states(): readonly ProcessState[]
-  /** How full the fullest key of each rule was since this was last asked. */
+  /** Returns how full the fullest key of each rule was since this was last asked. */
   takeLoads(): ReadonlyMap<string, number> | Promise<ReadonlyMap<string, number>>
-  /** Who calls, and who was refused most. */
+  /** Returns who calls, and who was refused most. */
   callers(search: CallerSearch): readonly CallerUsage[] | Promise<readonly CallerUsage[]>
-  /** A sample of the last refused calls, the newest first. */
+  /** Returns a sample of the last refused calls, the newest first. */
   refusals(search: RefusalSearch): readonly RefusedCall[] | Promise<readonly RefusedCall[]>
-  /** The calls of the last minutes, oldest first, as far as they were recorded. */
+  /** Returns the calls of the last minutes, oldest first, as far as they were recorded. */
   recentCalls(): readonly RecordedCall[] | Promise<readonly RecordedCall[]>
-  /** The permits of a call's keys that they hold in advance, by rule; without the rules of which they hold none. */
+  /** Returns the permits of a call's keys that they hold in advance, by rule; without the rules of which they hold none. */
   leasedFor(call: Call): ReadonlyMap<string, number> | Promise<ReadonlyMap<string, number>>
-  /** What adaptive rules have found for a call's keys, by rule; of processes that are not asked about everything else. */
+  /** Returns what adaptive rules have found for a call's keys, by rule; of processes that are not asked about everything else. */
   estimatesFor(call: Call): ReadonlyMap<string, Estimate> | Promise<ReadonlyMap<string, Estimate>>
-  /** What each of them says of itself; asked once a second. */
+  /** Returns what each of them says of itself; asked once a second. */
   reports(): readonly ProcessReport[] | Promise<readonly ProcessReport[]>
-  /** How the addresses of services are doing. */
+  /** Returns how the addresses of services are doing. */
   upstreams(): readonly RouteReport[] | Promise<readonly RouteReport[]>
   close(): void
 }
 
-/** A limiter of this process; who calls and who is refused is remembered from now on. */
+/** Returns a limiter of this process; who calls and who is refused is remembered from now on. */
 export function watchLimiter(limiter: Limiter): Processes {
   adminOf(limiter).record()
   const traffic = adminOf(limiter).watchTraffic()

@@ -1,7 +1,7 @@
 import { Refusal } from '../http/refusal.ts'
 import { shellWords } from './shell-words.ts'
 
-/** A request as somebody wrote it down. */
+/** A request as a person wrote it down. */
 export interface WrittenRequest {
   readonly method: string
   /** Path and query, as sent. */
@@ -201,7 +201,7 @@ function readRaw(text: string): WrittenRequest {
   return finish(method, `${url.pathname}${url.search}`, [['host', url.host], ...draft.headers])
 }
 
-/** A later Host takes the place of the URL's; other headers that come twice are joined as Node joins them. */
+/** Finishes a request: a later Host takes the place of the URL's; other headers that come twice are joined as Node joins them. */
 function finish(method: string, target: string, lines: readonly [string, string][]): WrittenRequest {
   if (!token.test(method)) throw new Refusal(400, `"${cut(method)}" is no method.`)
   const headers = new Map<string, string>()

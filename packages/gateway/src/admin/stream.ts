@@ -3,7 +3,7 @@ import type { FastifyReply } from 'fastify'
 import type { Live } from './live.ts'
 
 const keepAliveMs = 15_000
-/** Whoever reads more slowly than this has left, or cannot follow. */
+/** A client that reads more slowly than this has left, or cannot follow. */
 const mostUnreadBytes = 4 * 1024 * 1024
 
 /** Longer times would overflow a timer. */

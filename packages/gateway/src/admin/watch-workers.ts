@@ -7,19 +7,19 @@ import type { Processes } from './processes.ts'
 import type { ProcessReport } from './services/process-report.ts'
 import type { AdminAnswers, AdminQuestion } from './worker-answers.ts'
 
-/** Who can ask all workers, and gets the answers of those that give one in time. */
+/** A supervisor that can ask all workers, and gets the answers of those that give one in time. */
 export interface WorkerAsking {
   readonly workers: number
   /** Reads the rules here, and judges no calls. */
   readonly limiter: Limiter
   ask(about: string, details: unknown): Promise<unknown[]>
-  /** The same with the process that gave each answer. */
+  /** Asks all workers, and returns each answer with the process that gave it. */
   askEach(about: string, details: unknown): Promise<{ readonly pid: number; readonly answer: unknown }[]>
   /** The processes that run at this moment. */
   readonly pids: readonly number[]
 }
 
-/** The workers of a supervisor, seen as one. */
+/** Returns the workers of a supervisor, seen as one. */
 export function watchWorkers(supervisor: WorkerAsking): Processes {
   const trials = () => adminOf(supervisor.limiter).trials.map(({ id, rule, text }) => ({ id, rule, text }))
   const ask = async <Want extends AdminQuestion['want']>(
@@ -69,7 +69,7 @@ export function watchWorkers(supervisor: WorkerAsking): Processes {
   }
 }
 
-/** What a process had counted; nothing that was true of its last moment only. */
+/** Returns what a process had counted; nothing that was true of its last moment only. */
 function countersOf({ overload: _, ...stats }: Stats): Stats {
   const { store } = stats
   return {

@@ -19,7 +19,7 @@ export interface WantedTrial {
   readonly text: string
 }
 
-/** What a supervisor asks a worker; each question also says which rules are on trial. */
+/** A question of a supervisor to a worker; each also says which rules are on trial. */
 export interface AdminQuestion {
   readonly want: 'figures' | 'callers' | 'refusals' | 'calls' | 'leases' | 'estimates'
   readonly trials: readonly WantedTrial[]
@@ -39,7 +39,7 @@ export interface AdminAnswers {
   readonly calls: readonly RecordedCall[]
   /** The permits of a call's keys that are held in advance, by rule. */
   readonly leases: readonly (readonly [rule: string, permits: number])[]
-  /** What adaptive rules have found for a call's keys. */
+  /** The findings of adaptive rules for a call's keys. */
   readonly estimates: readonly (readonly [rule: string, estimate: Estimate])[]
 }
 
@@ -50,7 +50,7 @@ export function createWorkerAnswers(limiter: Limiter): (question: AdminQuestion)
   adminOf(limiter).record()
   const traffic = adminOf(limiter).watchTraffic()
   return ({ want, trials, search = { count: 20 }, call }) => {
-    // said with every question, so that a worker that was started anew learns of them too
+    // said with every question, so that a worker that was started again learns of them too
     runTrials(limiter, trials)
     if (want === 'callers') return traffic.callers(search)
     if (want === 'refusals') return traffic.refusals(search)

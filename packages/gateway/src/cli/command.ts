@@ -1,7 +1,7 @@
 import type { ParseArgsConfig } from 'node:util'
 import type { ExitCode, Terminal } from '../process/terminal.ts'
 
-/** What was written behind a command's name. */
+/** The words that were written behind a command's name. */
 export interface Arguments {
   readonly words: readonly string[]
   readonly options: Readonly<Record<string, string | boolean | readonly (string | boolean)[] | undefined>>
@@ -9,7 +9,7 @@ export interface Arguments {
 
 /** One command of `diana`; `commands.ts` has its name. */
 export interface Command {
-  /** What may stand behind its name. */
+  /** The words that may stand behind its name. */
   readonly usage: string
   /** The lines that `--help` adds. */
   readonly details: readonly string[]

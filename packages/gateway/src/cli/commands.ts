@@ -30,6 +30,16 @@ export const commands: readonly CommandEntry[] = [
     load: async () => (await import('./explain.ts')).explain,
   },
   {
+    name: 'test',
+    summary: 'Runs cases of calls and expected answers against rules, in virtual time; shows what no case reaches.',
+    load: async () => (await import('./test.ts')).test,
+  },
+  {
+    name: 'bound',
+    summary: 'Shows the most that rules let pass in any second, minute, hour and day, and rules without effect.',
+    load: async () => (await import('./bound.ts')).bound,
+  },
+  {
     name: 'replay',
     summary: 'Shows what rules would have done to the calls of access logs, and suggests limits.',
     load: async () => (await import('./replay.ts')).replayCommand,

@@ -62,7 +62,7 @@ async function ask(limiter: Limiter, call: Call, rule: readonly string[] | undef
   }
   const named = { rule }
   const [rules, verdict] = [await limiter.explain(call, named), await limiter.peek(call, named)]
-  // whoever is denied is judged by no rule
+  // a caller that is denied is judged by no rule
   const misses = verdict.reason === 'denied' ? [] : adminOf(limiter).explainMisses(call, named)
   return { call, rules, verdict, misses }
 }
@@ -75,7 +75,7 @@ function didYouMean(id: string, { rules }: Limiter): string {
   return meant === undefined ? '' : `; did you mean ${meant}?`
 }
 
-/** A limiter reads its rules from a file, so what comes from standard input is put into one. */
+/** Writes standard input to a file, since a limiter reads its rules from a file. */
 async function keepInput({ input }: Terminal): Promise<{ path: string; remove(): Promise<void> }> {
   const folder = await mkdtemp(join(tmpdir(), 'diana-explain-'))
   const path = join(folder, 'stdin')
@@ -88,7 +88,7 @@ function ofInput(error: unknown, path: string): unknown {
   return new DianaError(error.code, error.message.replaceAll(path, 'stdin'))
 }
 
-/** The call that was described; whose address is the caller's depends on the proxies that the rules trust. */
+/** Returns the call that was described; whose address is the caller's depends on the proxies that the rules trust. */
 function readCall(method: string, path: string, options: Arguments['options']): (limiter: Limiter) => Call {
   const target = normalizeTarget(path)
   if (target === undefined) throw new CliError(2, `"${path}" is not a path; it must look like /orders/1`)

@@ -89,7 +89,7 @@ function keyInWords(name: string, { countedBy, value }: KeyPart): string {
   }
 }
 
-/** A value may hold what a terminal obeys. */
+/** Escapes a value, which may hold what a terminal obeys. */
 function printable(value: string): string {
   return /[\p{Cc}\p{Cf}]/u.test(value) ? JSON.stringify(value) : value
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { run } from './run.ts'
 
-// whoever reads what is printed may stop reading: `diana explain … | head -1`
+// a reader of the output may stop reading: `diana explain … | head -1`
 for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error

@@ -47,7 +47,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true }))
 
 describe('diana replay', () => {
-  it('reports what a rule would have refused', async () => {
+  it('diana replay reports what a rule would have refused', async () => {
     const { exitCode, out } = await diana(file('rules.yaml'), file('access.log'))
     expect(exitCode).toBe(0)
     expect(out).toMatch(/per-ip +5\/1m by ip +10 +5 \(50\.0 %\) +1 of 1/)
@@ -55,7 +55,7 @@ describe('diana replay', () => {
     expect(out).toContain('note: What refused callers would have done is left out')
   })
 
-  it('reads packed logs, standard input and several logs merged by time', async () => {
+  it('diana replay reads packed logs, standard input and several logs merged by time', async () => {
     writeFileSync(file('first.log.gz'), gzipSync(Array.from({ length: 5 }, (_unused, at) => line(2 * at)).join('\n')))
     writeFileSync(file('second.log'), Array.from({ length: 5 }, (_unused, at) => line(2 * at + 1)).join('\n'))
     const { log, refused } = await reportOf(file('rules.yaml'), file('first.log.gz'), file('second.log'))
@@ -64,7 +64,7 @@ describe('diana replay', () => {
     expect((JSON.parse(out) as Report).refused).toEqual({ least: 5, most: 5 })
   })
 
-  it('compares two rule files, and fails on a condition', async () => {
+  it('diana replay compares two rule files, and fails on a condition', async () => {
     const { out } = await diana(file('rules.yaml'), file('access.log'), '--against', file('looser.yaml'))
     expect(out).toMatch(/per-ip +2 +→ +5/)
     const failing = await diana(file('rules.yaml'), file('access.log'), '--fail-if', 'refused > 10%')
@@ -84,7 +84,7 @@ describe('diana replay', () => {
     )
   })
 
-  it('says which rules could not be judged, and what to log', async () => {
+  it('diana replay says which rules could not be judged, and what to log', async () => {
     writeFileSync(
       file('more.yaml'),
       'rules:\n  - { id: account, by: header:x-account-id, limit: 5/m }\n  - { id: slots, limit: 5, algorithm: concurrency }\n',

@@ -6,14 +6,14 @@ interface Counts {
   readonly waiting: number
 }
 
-/** One second, as the admin API tells it. */
+/** One second, as the admin API reports it. */
 export interface LiveStats {
   readonly at: number
   readonly total: Counts
   readonly rules: Readonly<Record<string, Counts & { readonly load?: number | undefined }>>
 }
 
-/** What is shown of the gateway's status. */
+/** The part of the gateway's status that is shown. */
 export interface TopStatus {
   readonly version?: string
   readonly uptimeMs?: number
@@ -32,7 +32,7 @@ interface Screen {
   readonly size?: { readonly columns: number; readonly rows: number } | undefined
 }
 
-/** The lines of one second: the total, then the rules, those that refuse most first, as many as the screen has room for. */
+/** Returns the lines of one second: the total, then the rules, those that refuse most first, as many as the screen has room for. */
 export function drawTop({ at, total, rules }: LiveStats, status: TopStatus, { isClearing, size }: Screen): string[] {
   const ranked = Object.entries(rules).sort(([, a], [, b]) => b.refused - a.refused || b.allowed - a.allowed)
   const time = new Date(at).toISOString().slice(11, 19)
@@ -74,7 +74,7 @@ function troubles({ store, sources = [] }: TopStatus): string[] {
   return lines
 }
 
-/** A message may hold what a terminal obeys. */
+/** Escapes a message, which may hold what a terminal obeys. */
 function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}]+/gu, ' ')
 }

@@ -30,7 +30,7 @@ export const top: Command = {
     for (let isFirst = true; ; isFirst = false) {
       const failure = await follow(base, shown, terminal).catch((error: Error) => error)
       if (failure === undefined) return 0
-      // one who looks on must not have to begin anew because the gateway was started anew
+      // a user who looks on must not have to begin again because the gateway was started again
       if (shown.isOnce || isFirst || failure instanceof CliError) throw toCliError(failure, base)
       terminal.printError(`diana top: ${toCliError(failure, base).message}; trying again`)
       await pause(retryMs)

@@ -16,18 +16,18 @@ import { AnswerNotTaken, BodyTooLarge, ConnectOverdue } from './failure.ts'
 import { textsOf } from './headers/end-to-end-headers.ts'
 import { trailersOf } from './headers/trailers.ts'
 
-/** The call that is sent, and what it is told of an attempt. */
+/** The call that is sent, and what is reported to it of an attempt. */
 export interface AttemptedCall {
   readonly request: CallRequest
   readonly route: Route
   readonly relay: AnswerRelay
-  /** The call as it is sent to an address. */
+  /** Returns the call as it is sent to an address. */
   requestTo(upstream: Upstream): Dispatcher.DispatchOptions
-  /** The service may get the call from now on. */
+  /** Reports that the service may get the call from now on. */
   onSent(): void
-  /** No connection has become free. */
+  /** Reports that no connection has become free. */
   onNoSlot(): void
-  /** What the caller is sent of an answer; undefined if the call is tried again rather than answered with it. */
+  /** Returns what the caller is sent of an answer; undefined if the call is tried again rather than answered with it. */
   headOf(status: number, received: readonly string[], isReused: boolean): RelayedHead | undefined
   onFailed(error: Error, hasAnswered: boolean): void
 }
@@ -54,7 +54,7 @@ export class Attempt implements WholeAnswerHandler, SlotUser {
     this.#record = recordOf(call.request.raw)
   }
 
-  /** Whether the connection to the service carries this call. */
+  /** True if the connection to the service carries this call. */
   get isUnderWay(): boolean {
     return this.#client !== undefined
   }
@@ -100,7 +100,7 @@ export class Attempt implements WholeAnswerHandler, SlotUser {
     else this.#abort = abort
   }
 
-  /** The caller's trailers, which stand behind its body. */
+  /** Returns the caller's trailers, which stand behind its body. */
   trailers(): OutgoingHttpHeaders {
     return trailersOf(this.#call.request.raw)
   }
@@ -135,7 +135,7 @@ export class Attempt implements WholeAnswerHandler, SlotUser {
     this.#succeed(now)
     this.#call.relay.end(trailers)
     const client = this.#letGo()
-    // not at once: undici allows no new call while it tells of the end of this one
+    // not at once: undici allows no new call while it reports the end of this one
     process.nextTick(() => this.#release(client, performance.now()))
   }
 
@@ -168,13 +168,13 @@ export class Attempt implements WholeAnswerHandler, SlotUser {
     })
   }
 
-  /** Breaks off what is under way; without an error, nobody waits for it any more. */
+  /** Breaks off what is under way; without an error, no caller waits for it any more. */
   abort(error?: Error): void {
     if (this.#abort) this.#abort(error)
     else if (this.#client !== undefined && error !== undefined) this.onError(error)
   }
 
-  /** The answer is over, whoever gave it: what is still under way for it ends. */
+  /** Ends what is still under way for the answer, which is over. */
   end(error?: Error): void {
     this.#isGone = true
     // without a connection yet, the call is only in the queue for one
@@ -219,7 +219,7 @@ export interface ServiceRequestParts {
   readonly body: Body
 }
 
-/** A call as it is sent to an address, in undici's words. */
+/** Returns a call as it is sent to an address, in undici's words. */
 export function serviceRequest(
   { url, method, raw }: CallRequest,
   route: Route,
@@ -245,7 +245,7 @@ export function serviceRequest(
 /** The body of a call as it is sent on: bytes that a filter has read, or the caller's own stream. */
 export type Body = Buffer | IncomingMessage | AsyncIterable<Uint8Array> | undefined
 
-/** A stream that is long, or whose length is not told, is counted as it flows. */
+/** Returns the body of a call; a stream that is long, or whose length is not stated, is counted as it flows. */
 export function bodyOf({ raw, body }: CallRequest, mostBytes: number, bulk: BulkQueue): Body {
   if (Buffer.isBuffer(body)) return body
   if (!hasBody(raw)) return undefined

@@ -1,17 +1,17 @@
 import type { FailureReason } from '../telemetry/call-record.ts'
 
-/** Why a call got no answer from a service. */
+/** The reason why a call got no answer from a service. */
 export interface Failure {
   readonly reason: FailureReason
   readonly status: 400 | 413 | 502 | 503 | 504
   readonly detail: string
-  /** Whether the address is to blame, rather than the caller. */
+  /** True if the address is to blame, rather than the caller. */
   readonly isOfService: boolean
   /** True if the caller is to blame: a service that was sent the call may have done its work. */
   readonly isOfCaller?: boolean
-  /** Whether the service has surely not begun to answer, so that a call which may be repeated is sent again. */
+  /** True if the service has surely not begun to answer, so that a call which may be repeated is sent again. */
   readonly mayRetry: boolean
-  /** Whether the service has said that it did not begin with the call, so that any call may be sent again. */
+  /** True if the service has said that it did not begin with the call, so that any call may be sent again. */
   readonly isUnprocessed?: boolean
   /** The type of the problem document, if it is one of the gateway's own. */
   readonly type?: string
@@ -85,7 +85,7 @@ export const busy: Failure = {
   mayRetry: false,
 }
 
-/** What an operator is told of a service that failed: what the caller is told, and what to do if that is known. */
+/** Words a failure for an operator: the text for the caller, and what to do if that is known. */
 export function adviceOn({ detail }: Failure, error: Error): string {
   const { code, message } = error as NodeJS.ErrnoException
   if (code === 'ENOENT' && message.includes('connect')) {
@@ -108,7 +108,7 @@ export class DeadlinePassed extends Error {
   readonly code = 'DIANA_DEADLINE'
 }
 
-/** A connection was not made, and nobody said so. */
+/** A connection was not made, and no error said so. */
 export class ConnectOverdue extends Error {
   readonly code = 'UND_ERR_CONNECT_TIMEOUT'
 }
@@ -139,7 +139,7 @@ const byCode: Readonly<Record<string, Failure>> = {
   UND_ERR_REQ_CONTENT_LENGTH_MISMATCH: unsendable,
 }
 
-/** What an error on the way to a service means; `hasAnswered` if the service had begun to say something. */
+/** Says what an error on the way to a service means; `hasAnswered` if the service had begun to say something. */
 export function failureOf(error: Error, hasAnswered = false): Failure {
   if (error instanceof BodyTooLarge) return tooLarge
   const code = String((error as NodeJS.ErrnoException).code ?? '')

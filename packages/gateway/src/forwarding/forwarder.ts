@@ -44,7 +44,7 @@ export class Forwarder {
     this.#tunnels.close()
   }
 
-  /** How many of them there are. */
+  /** Counts the tunnels. */
   get tunnels(): number {
     return this.#tunnels.size
   }

@@ -29,12 +29,12 @@ export class Forwarding implements AttemptedCall, RelayedCall, Work {
   readonly #record: CallRecord | undefined
   readonly #tries: Tries
   #attempt: Attempt | undefined
-  /** Where the call goes if the answer that came is not taken. */
+  /** The address that the call goes to if the answer that came is not taken. */
   #next: Upstream | undefined
   #body: Body
   #headers: string[] = []
   #deadline: NodeJS.Timeout | undefined
-  /** Whether the throttle of the route counts the call, and does not know yet what became of it. */
+  /** True if the throttle of the route counts the call, and its outcome is not known yet. */
   #isCounted = false
 
   constructor(request: CallRequest, reply: CallReply, route: Route, parts: ForwarderParts) {
@@ -129,7 +129,7 @@ export class Forwarding implements AttemptedCall, RelayedCall, Work {
     } else if (!this.#triesAgain(failure)) this.#answerWith(failure, error)
   }
 
-  /** The answer is over, whoever gave it: what is still under way for it ends. */
+  /** Ends what is still under way for the answer, which is over. */
   onEnd(): void {
     if (this.#deadline !== undefined) clearTimeout(this.#deadline)
     this.#attempt?.end()
@@ -177,7 +177,7 @@ export class Forwarding implements AttemptedCall, RelayedCall, Work {
     return this.#tries.again({ ...how, hasBody: this.#body !== undefined })
   }
 
-  /** Whether the call is tried again rather than answered with what the service says. */
+  /** True if the call is tried again rather than answered with what the service says. */
   #isNotTaken(status: number, received: readonly string[], isReused: boolean): boolean {
     const isFailure = this.route.settings.health.failStatuses.includes(status)
     if (!isFailure && !(isReused && isLateClosing(status, received))) return false
@@ -197,7 +197,7 @@ export class Forwarding implements AttemptedCall, RelayedCall, Work {
     sendProblem(this.#reply, status, detail, type)
   }
 
-  /** The time is over that a gRPC caller gives for the whole call. */
+  /** Fails the call because the time is over that a gRPC caller gives for all of it. */
   #onDeadline(): void {
     const passed = new DeadlinePassed('the deadline of the call has passed')
     if (this.relay.hasBegun) {
@@ -228,14 +228,14 @@ function isLateClosing(status: number, received: readonly string[]): boolean {
   })
 }
 
-/** What a forwarder works with; routes and settings change while it runs. */
+/** Everything that a forwarder works with; routes and settings change while it runs. */
 export interface ForwarderParts {
   readonly settings: GatewaySettings
   readonly routes: RouteTable
   readonly trust: Trust
   readonly bulk: BulkQueue
   outletFor(reply: CallReply): ResponseSink
-  /** Whether the gateway is closing, so that connections are not kept open. */
+  /** True if the gateway is closing, so that connections are not kept open. */
   isClosing(): boolean
 }
 
@@ -244,17 +244,17 @@ const none: readonly Upstream[] = []
 /** Methods that mean the same once or twice (RFC 9110, section 9.2.2). */
 const repeatable: readonly string[] = ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']
 
-/** How a call may be tried again. */
+/** The conditions under which a call may be tried again. */
 export interface Again {
-  /** Whether the call has a body, which cannot be sent twice. */
+  /** True if the call has a body, which cannot be sent twice. */
   readonly hasBody: boolean
-  /** Whether the service has said that it did not begin with the call. */
+  /** True if the service has said that it did not begin with the call. */
   readonly isUnprocessed: boolean
-  /** Whether at the same address if there is no other. */
+  /** True if at the same address if there is no other. */
   readonly mayStay: boolean
 }
 
-/** Where one call goes: the address that has it, those that failed it, and where it may be tried again. */
+/** Chooses the address of one call: the one that has it, those that failed it, and where it may be tried again. */
 export class Tries {
   readonly #request: CallRequest
   readonly #route: Route
@@ -280,18 +280,18 @@ export class Tries {
     return this.#failed.length === 0
   }
 
-  /** Whether any address may have got a part of the call. */
+  /** True if any address may have got a part of the call. */
   get wasSent(): boolean {
     return this.#wasSent
   }
 
-  /** The address has a connection for the call; what is sent from now on may reach the service. */
+  /** Notes that the address has a connection for the call; what is sent from now on may reach the service. */
   send(): void {
     this.#isSent = true
     this.#wasSent = true
   }
 
-  /** Where the call may be tried again, after it failed at the address that had it. */
+  /** Returns where the call may be tried again, after it failed at the address that had it. */
   again({ hasBody, isUnprocessed, mayStay }: Again): Upstream | undefined {
     const isUnsent = !this.#isSent
     const isRepeatable = !hasBody && (isUnprocessed || repeatable.includes(this.#request.method))
@@ -305,14 +305,14 @@ export class Tries {
     return next
   }
 
-  /** The call has failed at the address that had it, and goes to another. */
+  /** Moves the call, which has failed at the address that had it, to another. */
   move(next: Upstream): void {
     this.#failed = [...this.#failed, this.#upstream]
     this.#upstream = next
     this.#isSent = false
   }
 
-  /** The call has waited in vain for a connection: goes to an address that has one by now, if there is one. */
+  /** Moves a call that has waited in vain for a connection to an address that has one by now, if there is one. */
   moveToRoom(): boolean {
     const other = this.#wasSent ? undefined : this.#route.elsewhere(performance.now(), this.#upstream)
     if (other === undefined) return false
@@ -320,7 +320,7 @@ export class Tries {
     return true
   }
 
-  /** The cookie that binds the caller to the address that has answered, if one is due. */
+  /** Returns the cookie that binds the caller to the address that has answered, if one is due. */
   cookie(): string | undefined {
     return this.#affinity && this.#route.cookieFor(this.#affinity, this.#upstream, this.#request)
   }

@@ -2,8 +2,8 @@ import { type ClientRequest, type IncomingMessage, request as requestHttp, type 
 import { request as requestHttps } from 'node:https'
 import type { Socket } from 'node:net'
 import type { CallReply, CallRequest } from '../http/call.ts'
+import { type BulkQueue, bulkBytes } from '../inbound/connections/bulk-queue.ts'
 import { paceOf } from '../inbound/connections/call-pace.ts'
-import { relay } from '../inbound/connections/relay.ts'
 import { upgradeOf } from '../inbound/connections/turns.ts'
 import { sendProblem } from '../inbound/problem.ts'
 import type { Route } from '../services/routes/route.ts'
@@ -70,6 +70,13 @@ class Tunnel implements SlotUser {
   }
 
   begin(): void {
+    if (this.#reply.raw.destroyed || this.#near.destroyed) {
+      // the caller has left while the call was judged, so that nothing would release a slot
+      this.#record?.observer?.unserved()
+      this.#reply.hijack()
+      this.#onEnd()
+      return
+    }
     // the answer that declines it is over, or the connection is
     this.#reply.raw.once('close', () => this.#close())
     this.#queue()
@@ -168,7 +175,7 @@ class Tunnel implements SlotUser {
     sendProblem(this.#reply, failure.status, failure.detail)
   }
 
-  /** A WebSocket is asked for by a GET without a body, which may be repeated. */
+  /** True if the request for the WebSocket may be repeated, since it is a GET without a body. */
   #triesAgain({ mayStay, why }: { mayStay: boolean; why: Error }): boolean {
     const next = this.#tries.again({ hasBody: false, isUnprocessed: false, mayStay })
     if (next === undefined) return false
@@ -185,7 +192,7 @@ class Tunnel implements SlotUser {
     this.#upstream.slots.take(this)
   }
 
-  /** The service would rather not; where its status is a failure of the address, another one may like to. */
+  /** Takes an answer other than 101; if its status is a failure of the address, another address may accept. */
   #hear(answer: IncomingMessage): void {
     const { statusCode = 502 } = answer
     if (!this.#route.settings.health.failStatuses.includes(statusCode)) {
@@ -199,7 +206,7 @@ class Tunnel implements SlotUser {
     else answer.destroy()
   }
 
-  /** The answer of the service is passed on, and the connection has no further use. */
+  /** Passes the answer of the service on, and closes the connection, which has no further use. */
   #decline(answer: IncomingMessage): void {
     this.#record?.firstByte(answer.statusCode ?? 502, performance.now())
     const { raw } = this.#reply
@@ -245,7 +252,7 @@ class Tunnel implements SlotUser {
     far.once('end', () => this.#endSoon(near))
   }
 
-  /** What is on its way still arrives. */
+  /** Ends a socket once what is on its way has arrived. */
   #endSoon(socket: Socket): void {
     socket.end()
     setTimeout(() => socket.destroy(), endingMs).unref()
@@ -263,7 +270,7 @@ function headOf({ statusCode = 502, rawHeaders }: IncomingMessage): AnswerHead {
   return { status: statusCode, received: rawHeaders.map((text, at) => (at % 2 === 0 ? text.toLowerCase() : text)) }
 }
 
-/** False where the service's headers cannot be said. */
+/** Writes the head of an answer; returns false if the service's headers cannot be written. */
 function begin(raw: ServerResponse, answer: IncomingMessage, headers: string[]): boolean {
   const status = answer.statusCode ?? 502
   try {
@@ -276,4 +283,22 @@ function begin(raw: ServerResponse, answer: IncomingMessage, headers: string[]):
 
 function textOf(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value
+}
+
+/** Sends what one socket receives to another, as fast as the other takes it and as the turns of the event loop allow. */
+function relay(from: Socket, to: Socket, bulk: BulkQueue): void {
+  let bytes = 0
+  const resume = (): void => void from.resume()
+  from.on('data', (chunk: Buffer) => {
+    bytes += chunk.length
+    const hasRoom = to.write(chunk)
+    if (hasRoom && bytes < bulkBytes) return
+    from.pause()
+    bytes = 0
+    if (hasRoom) bulk.join(resume)
+    else to.once('drain', () => bulk.join(resume))
+  })
+  from.on('end', () => to.end())
+  // it may have been paused until the other was there
+  resume()
 }

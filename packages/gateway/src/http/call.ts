@@ -9,29 +9,29 @@ export interface CallRequest {
   readonly url: string
   readonly method: string
   readonly headers: IncomingHttpHeaders
-  /** What a filter has read of the body. */
+  /** The part of the body that a filter has read. */
   readonly body: unknown
   readonly log: FastifyBaseLogger
 }
 
 export type HeaderValue = number | string | string[]
 
-/** How a request is answered, in the words of Fastify's replies. */
+/** The ways to answer a request, in the words of Fastify's replies. */
 export interface CallReply {
   readonly raw: ServerResponse
-  /** Whether the answer has been given, or is given past this reply. */
+  /** True if the answer has been given, or is given past this reply. */
   readonly sent: boolean
   code(status: number): CallReply
   header(name: string, value: HeaderValue): CallReply
   headers(values: Readonly<Record<string, HeaderValue>>): CallReply
   getHeaders(): Readonly<Record<string, HeaderValue | undefined>>
   send(body?: Buffer | undefined): CallReply
-  /** The answer is written to `raw` from now on. */
+  /** Writes the answer to `raw` from now on. */
   hijack(): CallReply
 }
 
-/** Which proxies may name the caller's address, and in which header. */
+/** The proxies that may name the caller's address, and the header in which they do. */
 export interface Trust extends Pick<LiveDocument, 'addressOf' | 'forwardedBy'> {
-  /** Whether an address is that of a trusted proxy. */
+  /** True if an address is that of a trusted proxy. */
   isProxy(address: string): boolean
 }

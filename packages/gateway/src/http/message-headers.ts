@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-/** Whether a call says that it has a body. */
+/** True if a call says that it has a body. */
 export function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   const length = headers['content-length']
   return headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0')
@@ -8,17 +8,17 @@ export function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean 
 
 const waiting = new WeakSet<IncomingMessage>()
 
-/** Remembers a caller who asks before he sends the body. */
+/** Remembers a caller who asks before sending the body. */
 export function waitToContinue(request: IncomingMessage): void {
   waiting.add(request)
 }
 
-/** Tells a caller who waits for it to send the body. */
+/** Asks a caller who waits for it to send the body. */
 export function askForBody(request: IncomingMessage, response: ServerResponse): void {
   if (waiting.delete(request)) response.writeContinue()
 }
 
-/** Whether a header is about one connection, not about the message (RFC 9110, section 7.6.1). */
+/** True if a header is about one connection, not about the message (RFC 9110, section 7.6.1). */
 export function isOfTheConnection(name: string): boolean {
   switch (name) {
     case 'connection':
@@ -35,7 +35,7 @@ export function isOfTheConnection(name: string): boolean {
   }
 }
 
-/** What is about the message and its way here, whatever `Connection` says of it. */
+/** Headers that are about the message and its way here, whatever `Connection` says of them. */
 const needed: readonly string[] = [
   'content-length',
   'expect',
@@ -46,7 +46,7 @@ const needed: readonly string[] = [
   'x-forwarded-proto',
 ]
 
-/** The headers that `Connection` names besides those that are always of the connection: they too end here. */
+/** Returns the headers that `Connection` names besides those that are always of the connection: they too end here. */
 export function namedByConnection(connection: string | undefined): ReadonlySet<string> | undefined {
   if (connection === undefined || connection === 'keep-alive' || connection === 'close') return undefined
   const names = connection.split(',').map(name => name.trim().toLowerCase())

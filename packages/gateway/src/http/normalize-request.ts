@@ -36,23 +36,23 @@ export function normalizeRequest(raw: IncomingMessage): string {
   return target
 }
 
-/** Whether a target that `normalizeRequest` returned can be routed. */
+/** True if a target that `normalizeRequest` returned can be routed. */
 export function isSettled(target: string): boolean {
   return target !== unroutable
 }
 
-/** What was wrong with a request that got no target to route. */
+/** Returns what was wrong with a request that got no target to route. */
 export function faultOf(raw: IncomingMessage): string {
   return faults.get(raw) ?? 'The target of this call cannot be read.'
 }
 
-/** A target as it is judged, routed and forwarded; undefined if the gateway answers 400 to it. */
+/** Returns a target as it is judged, routed and forwarded; undefined if the gateway answers 400 to it. */
 export function settledTarget(url: string): string | undefined {
   const target = oneSpelling(url)
   return target === undefined || !isDecodable(target) || hasManySegments(target) ? undefined : target
 }
 
-/** Whether the escapes in a path are UTF-8, as most routers demand. */
+/** True if the escapes in a path are UTF-8, as most routers demand. */
 function isDecodable(target: string): boolean {
   if (!target.includes('%')) return true
   try {
@@ -62,7 +62,7 @@ function isDecodable(target: string): boolean {
   }
 }
 
-/** Matching a path costs time for each of its segments, and a caller decides how many there are. */
+/** True if a path has too many segments: matching it costs time for each, and a caller decides how many there are. */
 function hasManySegments(target: string): boolean {
   if (target.length <= maxSegments) return false
   let segments = 0
@@ -110,18 +110,18 @@ function isOdd(name: string): boolean {
   return false
 }
 
-/** The service does not get them, so nothing may count them; what a filter writes later is not the caller's to drop. */
+/** Drops headers that the service does not get, so that nothing counts them; a header that a filter writes later stays. */
 function dropHeadersOfConnection({ headers }: IncomingMessage): void {
   const named = namedByConnection(headers.connection)
   if (named) for (const name of named) delete headers[name]
 }
 
-/** The path that a call is routed and permitted by: that of its target, without parameters of segments. */
+/** Returns the path that a call is routed and permitted by: that of its target, without parameters of segments. */
 export function calledPath(target: string): string {
   return countedPath(pathOf(target))
 }
 
-/** A target without its query. */
+/** Returns a target without its query. */
 export function pathOf(target: string): string {
   const question = target.indexOf('?')
   return question < 0 ? target : target.slice(0, question)

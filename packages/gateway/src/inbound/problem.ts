@@ -22,7 +22,7 @@ export function sendProblem<Reply extends CallReply>(
   return reply
 }
 
-/** The same without Fastify. */
+/** Answers with a problem, without Fastify. */
 export function writeProblem(response: ServerResponse, status: number, detail: string): void {
   const body = problemOf(status, detail, response.getHeader('x-request-id'))
   const grpc = grpcHeaders(response.req, { status, retryAfter: undefined, body })
@@ -35,12 +35,12 @@ export function writeProblem(response: ServerResponse, status: number, detail: s
   }
 }
 
-/** The same as it stands on the connection, where there is no call to answer; the last on it. */
+/** Writes a problem as text for a connection without a call to answer; it is the last answer there. */
 export function problemText(status: number, detail: string, headers: Readonly<Record<string, string>> = {}): string {
   return answerText(problemRefusal(status, detail, Object.entries(headers)))
 }
 
-/** A problem as an answer that is not written yet. */
+/** Returns a problem as an answer that is not written yet. */
 export function problemRefusal(status: number, detail: string, headers: readonly HeaderLine[] = []): Refusal {
   const usual = [
     ['Cache-Control', 'no-store'],
@@ -49,7 +49,7 @@ export function problemRefusal(status: number, detail: string, headers: readonly
   return { status, headers: [...usual, ...headers], body: problemOf(status, detail) }
 }
 
-/** An answer as it stands on a connection; the last on it. */
+/** Returns an answer as it stands on a connection; the last on it. */
 export function answerText({ status, headers, body }: Refusal): string {
   const lines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,

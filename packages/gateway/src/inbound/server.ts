@@ -26,11 +26,11 @@ export interface GatewayServerParts {
   /** The settings in force; those that a server reads at its start are read once. */
   readonly settings: () => GatewaySettings
   readonly tls: ServerTls | undefined
-  /** Whether an address is that of a trusted proxy. */
+  /** True if an address is that of a trusted proxy. */
   readonly isProxy: (address: string) => boolean
-  /** Whether it is one because trustProxy names its address. */
+  /** True if `trustProxy` names the address itself. */
   readonly isProxyByAddress: (address: string) => boolean
-  /** Whether more calls should be sent here. */
+  /** True while more calls should be sent here. */
   readonly isReady: () => boolean
   /** True if calls of HTTP/1.1 may come without a Host, too. */
   readonly mayLackHost?: boolean | undefined
@@ -149,7 +149,7 @@ export class GatewayServer {
     answerUnreadable(error, socket, { telemetry: this.#telemetry, inTurn, textOf })
   }
 
-  /** Tells callers that can be told to take further calls elsewhere. */
+  /** Asks callers that can be asked to take further calls elsewhere. */
   announceClosing(): void {
     this.#sessions?.announceClosing()
   }
@@ -159,7 +159,7 @@ export class GatewayServer {
     this.#sessions?.closeIdle()
   }
 
-  /** How many connections are open. */
+  /** Counts the open connections. */
   get connections(): number {
     return this.#connections.size
   }
@@ -171,7 +171,7 @@ export class GatewayServer {
   }
 
   #serveExpectations(serve: RequestListener, refuse: RequestListener): void {
-    // a caller who asks before sending a body is told to go on only when the call is passed on
+    // a caller who asks before sending a body is asked to go on only when the call is passed on
     this.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
       waitToContinue(request)
       serve(request, response)
@@ -188,7 +188,7 @@ export class GatewayServer {
     head: Buffer,
     [status, detail]: readonly [status: number, detail: string],
   ): void {
-    // only a socket that is read tells that its caller has left
+    // only a socket that is read reports that its caller has left
     const early = new EarlyBytes(socket, head, maxEarlyBytes)
     this.#turns.takeOver(socket, () => {
       early.take()
@@ -198,7 +198,7 @@ export class GatewayServer {
   }
 }
 
-/** How long a caller may take to send the headers of a call. */
+/** Returns how long a caller may take to send the headers of a call. */
 export function headersMsOf({ pauseMs }: Pick<GatewaySettings['limits'], 'pauseMs'>): number {
   return Math.min(maxHeadersMs, pauseMs)
 }
@@ -207,7 +207,7 @@ function refusal(count: number, reason: string): Error {
   return new Error(`${reason} (${count} connections closed for lack of a PROXY header since the start)`)
 }
 
-/** By the target as it came: no other spelling of the path is meant by it. */
+/** True if the target as it came asks for the health; no other spelling of the path is meant by it. */
 function asksForHealth({ url, method }: IncomingMessage, path: string | undefined): boolean {
   return path !== undefined && url === path && (method === 'GET' || method === 'HEAD' || method === 'OPTIONS')
 }
@@ -218,7 +218,7 @@ function answerHealth(response: ServerResponse, isReady: boolean): void {
   response.writeHead(isReady ? 200 : 503, headers).end(JSON.stringify({ status }))
 }
 
-/** RFC 9112, section 3.2: only calls of HTTP/1.0 may have none. */
+/** True if a call has no host: only calls of HTTP/1.0 may have none (RFC 9112, section 3.2). */
 function lacksHost({ headers, httpVersion }: IncomingMessage): boolean {
   return headers.host === undefined && httpVersion !== '1.0'
 }
@@ -229,7 +229,7 @@ function refuseExpectation(request: IncomingMessage, response: ServerResponse): 
   response.writeHead(417, { 'Content-Length': 0 }).end()
 }
 
-/** Without a body, since the version says how one would be read. */
+/** Refuses the version of a call, without a body, since the version says how one would be read. */
 function refuseVersionOf(_request: IncomingMessage, response: ServerResponse): void {
   const [status] = versionProblem
   response.writeHead(status, { Connection: 'close', 'Content-Length': 0 }).end()
@@ -246,17 +246,17 @@ const place = 'connections that are closed'
 const sweepMs = 20
 const idleMs = 250
 
-/** What is told about how a gateway ends. */
+/** The parts of a gateway that closing it needs. */
 export interface ClosingParts {
   readonly app: FastifyInstance
   readonly shutdown: () => GatewaySettings['shutdown']
-  /** Tells callers to take further calls elsewhere, on connections that have words for it. */
+  /** Asks callers to take further calls elsewhere, on connections that have words for it. */
   readonly announceClosing: () => void
   /** Ends connections without a call, and lets the others end with theirs. */
   readonly closeIdleConnections: () => void
   /** Ends connections that have no end of their own. */
   readonly closeTunnels: () => void
-  /** How many there are. */
+  /** Counts the tunnels. */
   readonly tunnels: () => number
   /** Cuts every connection, also those that have left HTTP. */
   readonly destroyConnections: () => void

@@ -2,7 +2,7 @@
 export interface InheritedSockets {
   readonly traffic?: number | undefined
   readonly admin?: number | undefined
-  /** Whether another gateway started this process to take its place, and waits until it takes calls. */
+  /** True if another gateway started this process to take its place, and waits until it takes calls. */
   readonly fromPredecessor: boolean
 }
 

@@ -5,7 +5,7 @@ interface Lines {
   printError(line: string): void
 }
 
-/** One line whenever the rules or a store change their state, and for what went wrong before anybody could be told. */
+/** Logs one line whenever the rules or a store change their state, and for what went wrong before it could be reported. */
 export function logChanges(limiter: Limiter, lines: Lines): void {
   const { events } = limiter
   for (const { name, version, fromSnapshot, trouble } of limiter.status().sources) {

@@ -15,7 +15,7 @@ import { CliError, type Terminal } from './terminal.ts'
 import { untilReplaced } from './until-replaced.ts'
 import type { Supervisor } from './workers/supervisor.ts'
 
-/** What a command runs until a signal ends it. */
+/** The program that a command runs until a signal ends it. */
 export interface ServerRun {
   readonly program: ServerProgram
   readonly options: Omit<ServerProcessOptions, 'fd'>
@@ -23,11 +23,11 @@ export interface ServerRun {
   /** Undefined for the one that the file says, or the usual one. */
   readonly adminPort: number | 'off' | undefined
   readonly isDemo: boolean
-  /** Of the log; undefined for none. */
+  /** The level of the log; undefined for none. */
   readonly logLevel: string | undefined
-  /** Called with the limiter before calls come; may throw. */
+  /** Is called with the limiter before calls come; may throw. */
   onLimiter(limiter: Limiter): void
-  /** Called when calls are taken; what it returns is called before the end. */
+  /** Is called when calls are taken; what it returns is called before the end. */
   onStarted(process: ServerProcess, admin: RunningAdmin | undefined): (() => Promise<void>) | undefined
 }
 
@@ -98,7 +98,7 @@ async function startProcesses(run: ServerRun, fd: number | undefined, terminal: 
   }
 }
 
-/** What operators have done before, as far as the rule file says where it is kept. */
+/** Opens what operators have done before, if the rule file says where it is kept. */
 function stateOf(limiter: Limiter, { program, options }: ServerRun, onWarning: (warning: string) => void): AdminState {
   const { state, audit } = program.settingsOf(limiter).admin ?? {}
   return new AdminState({ state, audit, folder: dirname(options.config), onWarning })
@@ -151,7 +151,7 @@ async function startAdminOf(
   }
 }
 
-/** The workers of a supervisor, for the admin API; undefined if this process takes the calls. */
+/** Returns the workers of a supervisor, for the admin API; undefined if this process takes the calls. */
 async function processesOf(server: ServerProcess | Supervisor): Promise<Processes | undefined> {
   if (!('workers' in server)) return undefined
   const { watchWorkers } = await import('../admin/watch-workers.ts')
@@ -180,7 +180,7 @@ interface ListenError extends NodeJS.ErrnoException {
   readonly port?: number
 }
 
-/** Why it cannot listen, and what to do; any other error as it is. */
+/** Says why it cannot listen, and what to do; returns any other error as it is. */
 function toListenError(error: ListenError): Error {
   const { code, message, host, port } = error
   if (port === undefined) return error

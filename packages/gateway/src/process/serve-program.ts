@@ -63,7 +63,7 @@ async function startServeProcess(
   }
 }
 
-/** What the rule file says of the decision server at this moment. */
+/** Returns what the rule file says of the decision server at this moment. */
 function settingsOf(limiter: Limiter): ServeSettings {
   return (documentOf(limiter).section('serve') as ServeSettings | undefined) ?? parseServeSettings({})
 }
@@ -110,7 +110,7 @@ async function open(server: Server, { host, port }: { host: string; port: number
   return `${family === 'IPv6' ? `[${address}]` : address}:${opened}`
 }
 
-/** No proxy reports how calls end. */
+/** Warns that no proxy reports how calls end. */
 function warnOfEndings(limiter: Limiter, onWarning: ((warning: string) => void) | undefined): void {
   const ids = rulesByEndings(limiter)
   if (ids.length === 0) return

@@ -17,9 +17,9 @@ export interface ServerProgram {
   readonly section: Section
   /** Starts it in this process; `onLimiter` gets its limiter before calls come. */
   start(options: ServerProcessOptions, onLimiter?: (limiter: Limiter) => void): Promise<ServerProcess>
-  /** For a process that takes no calls itself, but reads and writes the rule file: holds it to what workers can change. */
+  /** Holds the rule file to what workers can change, for a process that takes no calls itself, but reads and writes that file. */
   followFixedSettings(): SectionFollower
-  /** What the rule file says of it at this moment, as far as every program has it. */
+  /** Returns what the rule file says of the program at this moment, as far as every program has it. */
   settingsOf(limiter: Limiter): ServerSettings
 }
 
@@ -31,9 +31,9 @@ export interface ServerSettings {
 export interface ServerProcessOptions {
   /** The rule file, which may hold the gateway's own section. */
   readonly config: string
-  /** Where calls go that no route takes. */
+  /** The service of calls that no route takes. */
   readonly upstream?: string | undefined
-  /** Where to listen; the section says unless they are given. */
+  /** The address to listen on; the section says it unless it is given. */
   readonly host?: string | undefined
   readonly port?: number | undefined
   /** The port for gRPC, of a program that has one. */
@@ -50,14 +50,14 @@ export interface ServerProcessOptions {
 /** A started program that takes calls: in this process, or in the workers of a supervisor. */
 export interface ServerProcess {
   readonly address: string
-  /** Where else it listens, by what is spoken there. */
+  /** The other addresses that it listens on, by what is spoken there. */
   readonly also?: Readonly<Record<string, string>> | undefined
   readonly limiter: Limiter
-  /** Whether more calls should be sent here. */
+  /** True if more calls should be sent here. */
   isReady(): boolean
-  /** The socket on which calls come in, for another process. */
+  /** Returns the socket on which calls come in, for another process. */
   socket(): Promise<ListeningSocket | undefined>
-  /** What became of calls as HTTP sees them. */
+  /** Returns the outcomes of calls as HTTP sees them. */
   httpStats(): HttpStats | Promise<HttpStats>
   /** Goes on with new log files where the present ones were renamed. */
   reopenLogs(): void
@@ -77,7 +77,7 @@ export const gatewayProgram: ServerProgram = {
 const usualHost = '127.0.0.1'
 const usualPort = 8080
 
-/** Starts a gateway in this process; `onLimiter` is told of its limiter before calls come. */
+/** Starts a gateway in this process; `onLimiter` is given its limiter before calls come. */
 async function startGatewayProcess(
   options: ServerProcessOptions,
   onLimiter: (limiter: Limiter) => void = () => {},

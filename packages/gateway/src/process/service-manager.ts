@@ -13,7 +13,7 @@ const program = 'systemd-notify'
 const notifyMs = 5000
 
 /**
- * Tells systemd how this process is doing (sd_notify), if NOTIFY_SOCKET says that it wants to know. Node cannot write to such a
+ * Reports to systemd how this process is doing (sd_notify), if NOTIFY_SOCKET says that it wants to know. Node cannot write to such a
  * socket, so the program systemd-notify does. Messages arrive in the order in which they were given.
  */
 export class ServiceManager {
@@ -33,12 +33,12 @@ export class ServiceManager {
     return this.#notify('READY=1', `MAINPID=${this.#options.pid}`)
   }
 
-  /** Another process takes over. */
+  /** Reports that another process takes over. */
   reloading(): Promise<void> {
     return this.#notify('RELOADING=1', `MONOTONIC_USEC=${process.hrtime.bigint() / 1000n}`)
   }
 
-  /** No other process took over. */
+  /** Reports that no other process took over. */
   stillReady(): Promise<void> {
     return this.#notify('READY=1')
   }
@@ -48,7 +48,7 @@ export class ServiceManager {
     return this.#notify('STOPPING=1')
   }
 
-  /** Another process speaks from now on. */
+  /** Leaves reports to another process from now on. */
   leave(): void {
     this.#watchdog?.stop()
     this.#isDeaf = true

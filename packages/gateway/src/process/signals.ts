@@ -1,7 +1,7 @@
 type Listener = () => void
 
 export interface SignalsOptions {
-  /** Whether the process belongs to a terminal, whose end SIGHUP reports. */
+  /** True if the process belongs to a terminal, whose end SIGHUP reports. */
   readonly isTerminal: boolean
   print(line: string): void
 }

@@ -5,16 +5,14 @@ const mostReports = 10
 const windowMs = 60_000
 
 export interface SurviveOptions {
-  /** Where errors are reported, each as one text. */
+  /** Reports an error as one text. */
   readonly report: (text: string) => void
   readonly now?: () => number
 }
 
 /**
- * The last resort: an error that no listener, timer or stream has caught is reported and counted, and costs the call it belongs to, not
- * the whole process. No number of them ends the process: what a caller can cause once it can cause a thousand times, and would end
- * the calls of all others. A process that does not work any more is found by those who call its health path, or by the watchdog of the
- * service manager.
+ * Handles an error that no listener, timer or stream has caught: it is reported and counted, and costs the call it belongs to, not
+ * the whole process.
  */
 export function surviveErrors({ report, now = performance.now.bind(performance) }: SurviveOptions): () => void {
   let windowAt = Number.NEGATIVE_INFINITY

@@ -1,16 +1,16 @@
 /** 0 fine, 1 the answer is no, 2 the command was used wrongly. */
 export type ExitCode = 0 | 1 | 2
 
-/** Where a command reads and writes. */
+/** The place where a command reads and writes. */
 export interface Terminal {
   readonly input: AsyncIterable<string | Uint8Array>
-  /** Whether results are shown on a screen, which can be cleared; in a pipe or a file they are plain lines. */
+  /** True if results are shown on a screen, which can be cleared; in a pipe or a file they are plain lines. */
   readonly isScreen?: boolean | undefined
   /** The size of the screen, asked each time; undefined if it is not known. */
   readonly size?: (() => { readonly columns: number; readonly rows: number } | undefined) | undefined
   /** Results, a line at a time. */
   print(line: string): void
-  /** What went wrong, a line at a time. */
+  /** Prints an error, a line at a time. */
   printError(line: string): void
 }
 

@@ -8,7 +8,7 @@ export interface ReplacedParts {
   readonly admin: RunningAdmin | undefined
   readonly manager: ServiceManager
   readonly isDemo: boolean
-  /** This process is told to end: none is to take its place. */
+  /** This process is asked to end, and none is to take its place. */
   readonly stopped: Promise<void>
   print(line: string): void
   printError(line: string): void

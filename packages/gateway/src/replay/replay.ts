@@ -32,7 +32,7 @@ export interface ReplayInput extends FormatChoice {
   readonly onVerdict?: ConstructorParameters<typeof ExactJudge>[2]['onVerdict']
 }
 
-/** What one document would have done. */
+/** The results of one document. */
 export interface Judged {
   readonly document: RuleDocument
   readonly judge: Judge
@@ -42,9 +42,9 @@ export interface Judged {
 export interface Replayed {
   readonly logs: readonly LogStatus[]
   readonly judged: readonly Judged[]
-  /** What the lines of all logs say. */
+  /** The fields that the lines of all logs have. */
   readonly fields: ReadonlySet<string>
-  /** How exactly the moments of calls are known, in microseconds; 1 means exactly. */
+  /** The precision of the moments of calls, in microseconds; 1 means exactly. */
   readonly tickUs: number
   readonly isEndTime: boolean
   /** Requests that the gateway answers before any rule is asked. */
@@ -207,7 +207,7 @@ class Run {
   }
 }
 
-/** Which headers of a log the rules may ask for: those that they name. */
+/** Returns which headers of a log the rules may ask for: those that they name. */
 function wantedBy({ documents, userAs }: ReplayInput): (name: string) => boolean {
   const text = JSON.stringify(documents).toLowerCase()
   return name => {

@@ -124,7 +124,7 @@ export async function openDecisionServer(options: DecisionServerOptions): Promis
   }
 }
 
-/** What a running decision server cannot change. */
+/** The settings that a running decision server cannot change. */
 export const atTheStart: readonly (readonly [setting: keyof ServeSettings, word: string])[] = [
   ...(['listen', 'grpc', 'spoe', 'tls', 'admin', 'connections', 'accessLog', 'healthPath'] as const).map(
     word => [word, word] as const,

@@ -18,10 +18,10 @@ export interface GrpcServicesParts {
   readonly onRefused: (reason: string) => void
 }
 
-/** As other servers of gRPC read by default: a message has the headers of a request, and its body if the proxy is told to send it. */
+/** As other servers of gRPC read by default: a message has the headers of a request, and its body if the proxy is set to send it. */
 const maxMessageBytes = 4 * 1024 * 1024
 
-/** The server with all services that speak gRPC. */
+/** Returns the server with all services that speak gRPC. */
 export function createGrpcServer(parts: GrpcServicesParts): GrpcServer {
   const { limiter, peers, tls, settings, isReady, onRefused } = parts
   // counts of limits that descriptors bring along live where those of the rules do

@@ -12,13 +12,13 @@ import { hostSchema, portSchema } from '../settings/listen-settings.ts'
 import { sizeOf } from '../settings/size.ts'
 import { type TlsSettings, tlsSchema } from '../settings/tls-settings.ts'
 
-/** Where one of the ports listens. */
+/** The address of one of the ports. */
 export interface ListenSettings {
   readonly host?: string | undefined
   readonly port?: number | undefined
 }
 
-/** What stands under `serve:`, validated. */
+/** The section `serve:`, validated. */
 export interface ServeSettings {
   /** The HTTP port. */
   readonly listen: ListenSettings
@@ -28,7 +28,7 @@ export interface ServeSettings {
   readonly spoe?: ListenSettings | undefined
   readonly tls?: TlsSettings | undefined
   readonly admin?: AdminSettings | undefined
-  /** How long a proxy waits at most for an answer to a question over gRPC or SPOE. */
+  /** The longest time that a proxy waits for an answer to a question over gRPC or SPOE. */
   readonly deadlineMs: number
   /** A call waits for this long at most, whatever its rules say: proxies wait only for a while. */
   readonly maxWaitMs: number
@@ -103,7 +103,7 @@ export function parseServeSettings(words: unknown): ServeSettings {
   return schema.parse(words)
 }
 
-/** What the HTTP port shares with the gateway: it is the same server. */
+/** Returns what the HTTP port shares with the gateway: it is the same server. */
 export function httpSettingsOf(settings: ServeSettings): GatewaySettings {
   const usual = parseGatewaySettings({})
   const { listen, tls, admin, connections, headersBytes, shutdown, healthPath, accessLog } = settings

@@ -3,21 +3,21 @@ export interface EndedCall {
   readonly status: number
   readonly end: 'complete' | 'aborted' | 'broken'
   readonly endedAt: number
-  /** How long the address took to begin its answer; undefined if it did not. */
+  /** The time until the address began its answer; undefined if it did not. */
   readonly answerMs: number | undefined
 }
 
-/** What became of the calls of one route at one address, since the first of them, as plain values. */
+/** The outcomes of the calls of one route at one address, since the first of them, as plain values. */
 export interface AddressTrafficStats {
-  /** How long it has been counted. */
+  /** The time for which they have been counted. */
   readonly ageMs: number
   /** Tries of calls that have ended here: answered or failed. */
   readonly calls: number
-  /** Of these, those with a 5xx status, an answer that broke off, or a failure after which the call was tried again. */
+  /** The number of these with a 5xx status, an answer that broke off, or a failure after which the call was tried again. */
   readonly errors: number
   /** Calls that came here after a try had failed. */
   readonly retries: number
-  /** How long answers took to begin, counted by `latencyBoundsMs`. */
+  /** The times until answers began, counted by `latencyBoundsMs`. */
   readonly latency: readonly number[]
 }
 
@@ -43,7 +43,7 @@ export class AddressTraffic {
   #lastRoute = ''
   #last: RouteTraffic | undefined
 
-  /** A call has ended, and this was the address that it was sent to last. */
+  /** Counts a call that has ended; this was the address that it was sent to last. */
   add(route: string, { status, end, endedAt, answerMs }: EndedCall): void {
     const counts = this.#find(route, endedAt)
     counts.calls++
@@ -51,7 +51,7 @@ export class AddressTraffic {
     if (answerMs !== undefined) counts.latency.add(answerMs)
   }
 
-  /** A try has failed, and the call is tried again, here or elsewhere. */
+  /** Counts a try that has failed; the call is tried again, here or elsewhere. */
   addFailedTry(route: string, now: number): void {
     const counts = this.#find(route, now)
     counts.calls++
@@ -66,7 +66,7 @@ export class AddressTraffic {
     return this.#routes.has(route)
   }
 
-  /** The counts of each route that had a call after `since`. */
+  /** Returns the counts of each route that had a call after `since`. */
   stats(now: number, since: number): [route: string, stats: AddressTrafficStats][] {
     const active = [...this.#routes].filter(([, { lastAt }]) => lastAt >= since)
     return active.map(([route, { calls, errors, retries, latency, since: from }]) => {
@@ -121,7 +121,7 @@ export class LatencyCounts {
   }
 }
 
-/** When an address that fails is left alone. */
+/** The conditions under which an address that fails is left alone. */
 export interface HealthOptions {
   /** After so many failed calls in a row it rests. */
   readonly failures: number
@@ -130,23 +130,23 @@ export interface HealthOptions {
   readonly check?: { readonly healthy: number; readonly unhealthy: number } | undefined
 }
 
-/** How an address is doing: healthy, left alone after failed calls, or found unhealthy by checks. */
+/** The health of an address: healthy, left alone after failed calls, or found unhealthy by checks. */
 export interface HealthState {
   readonly state: 'healthy' | 'resting' | 'unhealthy'
-  /** How long it has been in this state; left out if it has been since the start. */
+  /** The time for which it has been in this state; left out if it has been since the start. */
   readonly forMs?: number | undefined
-  /** How long the rest still takes. */
+  /** The time until the end of its rest. */
   readonly restMs?: number | undefined
-  /** What the last failure was. */
+  /** The last failure. */
   readonly why?: string | undefined
 }
 
 const mostDoublings = 4
 
 /**
- * What calls and checks tell about one address. After so many failures in a row it rests; then one call tries it, and either it
- * is well again or it rests for twice as long, up to sixteen times the first rest. Checks have a say of their own: an address is
- * healthy if neither calls nor checks speak against it.
+ * Judges one address by calls and checks. After so many failures in a row it rests; then one call tries it, and either it is well
+ * again or it rests for twice as long, up to sixteen times the first rest. Checks have a say of their own: an address is healthy if
+ * neither calls nor checks speak against it.
  */
 export class Health {
   readonly #options: HealthOptions
@@ -159,7 +159,7 @@ export class Health {
   #checksAgainst = 0
   #why: string | undefined
   #healthySince: number
-  /** Told when calls begin to stay away, and when they come again. */
+  /** Is called when calls begin to stay away, and when they come again. */
   onChange: (state: HealthState) => void = () => {}
 
   /** An address that was added while calls came is new at `since`. */
@@ -187,7 +187,7 @@ export class Health {
     return Number.isFinite(since) ? { state: 'healthy', forMs: Math.max(0, now - since) } : { state: 'healthy' }
   }
 
-  /** A call is sent: where it is the one that tries, the others stay away until it is known how it ended. */
+  /** Notes that a call is sent; if it is the one that tries a resting address, the others stay away until its end is known. */
   begin(now: number): void {
     if (this.#rests > 0 && now >= this.#restsUntil) this.#restsUntil = now + this.#options.restMs
   }
@@ -211,7 +211,7 @@ export class Health {
     if (this.#rests === 1) this.onChange(this.state(now))
   }
 
-  /** A health check has ended; `fault` is what was wrong, if anything. */
+  /** Takes the result of a health check; `fault` is what was wrong, if anything. */
   check(now: number, fault: string | undefined): void {
     const isAgainst = (fault === undefined) === this.#isUnhealthy
     this.#checksAgainst = isAgainst ? this.#checksAgainst + 1 : 0

@@ -6,30 +6,30 @@ import type { ServiceProtocol } from '../settings/upstreams/protocol-settings.ts
 import { ServiceClient } from './http1/service-client.ts'
 import { ServiceSessions, sendByHttp2 } from './http2/service-sessions.ts'
 
-/** How an address is reached. */
+/** The way to reach an address. */
 export interface ConnectOptions {
   readonly origin: string
   readonly connectMs: number
   readonly idleMs: number
   readonly maxAgeMs?: number | undefined
-  /** How large the headers of an answer may be. */
+  /** The largest size of an answer's headers. */
   readonly maxHeadBytes?: number | undefined
   /** The socket of this machine, in place of a port. */
   readonly socketPath?: string | undefined
   /** Says which addresses the name has; the system is asked unless given. */
   readonly lookup?: LookupFunction | undefined
-  /** What the service speaks; left out, TLS finds out. */
+  /** The version of HTTP that the service speaks; left out, TLS finds out. */
   readonly protocol?: ServiceProtocol | undefined
-  /** How the service is verified, if its routes say so. */
+  /** The verification of the service, if its routes say so. */
   readonly tls?: ServiceTls | undefined
 }
 
 /** One connection to a service. */
 export class Connection extends ServiceClient {
   readonly openedAt: number = performance.now()
-  /** Whether it has carried a call to its end, and been kept since. */
+  /** True if it has carried a call to its end, and been kept since. */
   isReused = false
-  /** How long the service keeps the connection without a call, as the last answer said it. */
+  /** The time for which the service keeps the connection without a call, as the last answer said it. */
   keepAliveMs: number | undefined
   /** Until when it is kept without a call. */
   idleUntil = 0
@@ -55,7 +55,7 @@ export class Clients {
     this.#sessions = sessionsFor(options)
   }
 
-  /** A connection for one call: the one used last, since it is the least likely to have been closed. */
+  /** Returns a connection for one call: the one used last, since it is the least likely to have been closed. */
   take(now: number): Connection {
     for (let kept = this.#idle.pop(); kept !== undefined; kept = this.#idle.pop()) {
       if (!this.#isTooOld(kept, now)) return kept
@@ -64,7 +64,7 @@ export class Clients {
     return this.open()
   }
 
-  /** The call on a connection has ended. */
+  /** Takes back a connection whose call has ended. */
   giveBack(connection: Connection, now: number): void {
     if (connection.destroyed || connection.closed) {
       this.#all.delete(connection)
@@ -89,7 +89,7 @@ export class Clients {
     void connection.destroy().catch(() => {})
   }
 
-  /** A connection that has carried no call yet. */
+  /** Returns a connection that has carried no call yet. */
   open(): Connection {
     const { origin, maxHeadBytes } = this.#options
     const connection = new Connection(origin, {
@@ -99,13 +99,13 @@ export class Clients {
       ...(maxHeadBytes === undefined ? {} : { maxHeaderSize: maxHeadBytes }),
     })
     if (this.#sessions) sendByHttp2(connection, this.#sessions)
-    // a connection that was closed while nobody used it is of no use any more
+    // a connection that was closed while no call used it is of no use any more
     connection.on('disconnect', () => this.#forget(connection))
     this.#all.add(connection)
     return connection
   }
 
-  /** How many connections are open. */
+  /** Counts the open connections. */
   get size(): number {
     let size = this.#sessions?.size ?? 0
     for (const { stats } of this.#all) if (stats.connected) size++
@@ -128,7 +128,7 @@ export class Clients {
     return now >= idleUntil || (maxAgeMs !== undefined && now - openedAt >= maxAgeMs)
   }
 
-  /** Closes connections that nobody has used for long. */
+  /** Closes connections that no call has used for long. */
   #sweep(): void {
     const now = performance.now()
     const kept = this.#idle.filter(connection => now < connection.idleUntil)
@@ -149,7 +149,7 @@ export class Clients {
   }
 }
 
-/** The files of TLS may have changed since the last connection was opened. */
+/** Returns the options of a connector, read again: the files of TLS may have changed since the last connection was opened. */
 function connectorOptions({ connectMs, socketPath, lookup, tls }: ConnectOptions): buildConnector.BuildOptions {
   return {
     timeout: connectMs,
@@ -160,7 +160,7 @@ function connectorOptions({ connectMs, socketPath, lookup, tls }: ConnectOptions
   }
 }
 
-/** None for a service that speaks HTTP/1.1. */
+/** Makes the sessions of HTTP/2; none for a service that speaks HTTP/1.1. */
 function sessionsFor(options: ConnectOptions): ServiceSessions | undefined {
   const { origin, protocol, maxAgeMs } = options
   const url = new URL(origin)

@@ -1,14 +1,14 @@
 import type { LookupAddress } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 
-/** Where one address of a name is reached: one IP address, or one of each family if these are all that the name has. */
+/** The place where one address of a name is reached: one IP address, or one of each family if these are all that the name has. */
 export type Endpoint = readonly LookupAddress[]
 
 const mostEndpoints = 256
 
 /**
- * The machines behind a name. A name with at most one address of each family is one machine, of which both are tried; otherwise
- * each IPv4 address is a machine, or each IPv6 address if there is no other.
+ * Returns the machines behind a name. A name with at most one address of each family is one machine, of which both are tried;
+ * otherwise each IPv4 address is a machine, or each IPv6 address if there is no other.
  */
 export function endpointsOf(answer: readonly LookupAddress[]): Endpoint[] {
   const known = new Map(answer.map(({ address, family }) => [address, { address, family }]))
@@ -19,7 +19,7 @@ export function endpointsOf(answer: readonly LookupAddress[]): Endpoint[] {
   return (v4.length > 0 ? v4 : v6).slice(0, mostEndpoints).map(one => [one])
 }
 
-/** A text that tells an endpoint from all others. */
+/** Returns a text that distinguishes an endpoint from all others. */
 export function endpointName(endpoint: Endpoint): string {
   return endpoint.map(({ address }) => address).join(' ')
 }

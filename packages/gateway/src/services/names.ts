@@ -14,7 +14,7 @@ interface Followed {
   readonly followers: Set<Follower>
   /** The last good answer. */
   endpoints: readonly Endpoint[]
-  /** What is wrong with the last answer, if anything. */
+  /** The fault of the last answer, if any. */
   trouble: string | undefined
   timer: NodeJS.Timeout | undefined
 }
@@ -34,7 +34,7 @@ export class Names {
     this.#lookup = lookup
   }
 
-  /** The addresses of a name as far as they are known; none before the first good answer. */
+  /** Returns the addresses of a name as far as they are known; none before the first good answer. */
   endpointsOf(name: string): readonly Endpoint[] {
     return this.#names.get(name)?.endpoints ?? []
   }

@@ -1,9 +1,10 @@
+import { createHash } from 'node:crypto'
 import { isIP } from 'node:net'
-import { routeIdOf } from '../settings/routes/route-id.ts'
+import { conditionsKey } from '../settings/routes/match-settings.ts'
 import type { RouteSettings } from '../settings/routes/route-settings.ts'
 import { parseUnixAddress } from '../settings/upstreams/address-settings.ts'
 import type { Affinity } from './balancing/affinity.ts'
-import type { Choice } from './balancing/choice.ts'
+import type { Choice } from './balancing/index.ts'
 import { balancers } from './balancing/index.ts'
 import { hashOf, rendezvous } from './balancing/rendezvous.ts'
 import { rampedShare } from './balancing/slow-start.ts'
@@ -18,7 +19,7 @@ class Member implements Choice {
   readonly upstream: Upstream
   readonly weight: number
   readonly hash: number
-  /** What a cookie of its callers says. */
+  /** The tag of the route in its callers' cookies. */
   readonly tag: string
   share: number
   credit = 0
@@ -57,7 +58,7 @@ export class Pool {
     return this.#members.map(({ upstream }) => upstream)
   }
 
-  /** Finds the addresses and follows names; those that nobody knew are new at `since`. */
+  /** Finds the addresses and follows names; those that were not known are new at `since`. */
   start(since?: number): void {
     const { names } = this.#upstreams
     this.#build(since)
@@ -79,8 +80,8 @@ export class Pool {
   }
 
   /**
-   * The address for a call, or undefined if all have been tried. Resting ones are asked if there are no others, since asking is
-   * better than refusing, and full ones only if all are.
+   * Returns the address for a call, or undefined if all have been tried. Resting ones are asked if there are no others, since
+   * asking is better than refusing, and full ones only if all are.
    */
   next(now: number, affinity?: Affinity, tried: readonly Upstream[] = []): Upstream | undefined {
     const members = this.#members
@@ -105,12 +106,12 @@ export class Pool {
     return balancers[this.#settings.balance](free.length > 0 ? free : choices).upstream
   }
 
-  /** What the cookie of a caller says who is to stay with an address. */
+  /** Returns what the cookie of a caller says who is to stay with an address. */
   tagOf(upstream: Upstream): string | undefined {
     return this.#members.find(member => member.upstream === upstream)?.tag
   }
 
-  /** How the addresses are doing. */
+  /** Reports how the addresses are doing. */
   report(now: number): RouteReport {
     const { host, path, method, header, to } = this.#settings
     const names = [...new Set(to.map(nameIn))].filter(name => name !== undefined)
@@ -124,7 +125,7 @@ export class Pool {
     }
   }
 
-  /** How many of its addresses get no calls at this moment; undefined if all do. */
+  /** Returns how many of its addresses get no calls at this moment; undefined if all do. */
   trouble(now: number): RouteTrouble | undefined {
     let unhealthy = 0
     for (const { upstream } of this.#members) if (upstream.health.isResting(now)) unhealthy++
@@ -171,9 +172,15 @@ export class Pool {
   }
 }
 
-/** The host name in an address that must be looked up. */
+/** Returns the host name in an address that must be looked up. */
 function nameIn(address: string): string | undefined {
   if (parseUnixAddress(address)) return undefined
   const { hostname } = new URL(address)
   return isIP(hostname.replace(/^\[|\]$/g, '')) === 0 ? hostname : undefined
+}
+
+/** Identifies a route, also after a reload. It is a digest, since the values of headers that a route asks for may be secrets. */
+function routeIdOf(settings: RouteSettings): string {
+  const text = JSON.stringify([settings.host, settings.path, conditionsKey(settings)])
+  return createHash('sha256').update(text).digest('base64url').slice(0, 16)
 }

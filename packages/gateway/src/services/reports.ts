@@ -1,6 +1,6 @@
 import type { AddressTrafficStats, HealthState } from './address-state.ts'
 
-/** How one address of a route is doing; one that the route has no more is draining until its last call has ended. */
+/** The state of one address of a route; one that the route has no more is draining until its last call has ended. */
 export interface AddressReport extends Omit<HealthState, 'state'> {
   readonly state: HealthState['state'] | 'draining'
   readonly address: string
@@ -14,7 +14,7 @@ export interface AddressReport extends Omit<HealthState, 'state'> {
   readonly connections: number
 }
 
-/** How the addresses of one route are doing. */
+/** The states of the addresses of one route. */
 export interface RouteReport {
   /** Identifies the route, also after a reload. */
   readonly id: string
@@ -38,7 +38,7 @@ export interface RouteTrouble {
   readonly of: number
 }
 
-/** What became of the calls of one route at one address, since the start of a process. */
+/** The outcomes of the calls of one route at one address, since the start of a process. */
 export interface TrafficSample extends AddressTrafficStats {
   readonly route: string
   readonly address: string
@@ -47,7 +47,7 @@ export interface TrafficSample extends AddressTrafficStats {
 // an address that drains may be in use again, with other settings
 const byGravity: readonly AddressReport['state'][] = ['draining', 'healthy', 'resting', 'unhealthy']
 
-/** The reports of several workers as one: their calls together, and of each address the worst that a worker knows. */
+/** Returns the reports of several workers as one: their calls together, and of each address the worst that a worker knows. */
 export function mergeReports(reports: readonly (readonly RouteReport[])[]): RouteReport[] {
   const [first = [], ...others] = reports
   return first.map((route, at) => {
@@ -79,7 +79,7 @@ function mergeAddress(one: AddressReport, other: AddressReport): AddressReport {
   }
 }
 
-/** The troubles that several workers know, each route once with the most addresses that one of them finds unhealthy. */
+/** Returns the troubles that several workers know, each route once with the most addresses that one of them finds unhealthy. */
 export function mergeTroubles(troubles: readonly RouteTrouble[]): RouteTrouble[] {
   const worst = new Map<string, RouteTrouble>()
   for (const one of troubles) {

@@ -5,11 +5,11 @@ type SlotSettings = Pick<ConnectionSettings, 'max' | 'queueSize' | 'queueMs'>
 
 /** A call that needs a connection to a service. */
 export interface SlotUser {
-  /** The call may be sent now; it must release its slot when it has ended. */
+  /** Reports that the call may be sent now; it must release its slot when it has ended. */
   onSlot(): void
-  /** No connection has become free, and none is waited for any more. */
+  /** Reports that no connection has become free, and none is waited for any more. */
   onNoSlot(): void
-  /** For how long the service has been waiting for the caller of this call. */
+  /** Returns for how long the service has been waiting for the caller of this call. */
   stalledMs(): number
   /** Ends the call, because others need its slot. */
   evict(): void
@@ -41,7 +41,7 @@ export class Slots {
     return this.#queue.size
   }
 
-  /** Whether a call would get a slot at once. */
+  /** True if a call would get a slot at once. */
   get hasRoom(): boolean {
     return this.#holders.size < this.#settings.max
   }
@@ -77,7 +77,7 @@ export class Slots {
     const [next] = this.#queue.keys()
     if (next === undefined || this.#holders.size >= this.#settings.max) return
     this.#leaveQueue(next)
-    // whoever has given the slot back is not to blame
+    // the call that has given the slot back is not to blame
     if (!attempt('slots of services', () => this.#grant(next))) this.release(next)
   }
 

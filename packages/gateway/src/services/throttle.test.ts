@@ -4,7 +4,7 @@ import { Throttle } from './throttle.ts'
 const settings = { ratio: 2, windowMs: 10_000 }
 
 describe('throttling of calls to a service in trouble', () => {
-  it('refuses nothing while the service accepts at least half of the calls', () => {
+  it('the throttle refuses nothing while the service accepts at least half of the calls', () => {
     const throttle = new Throttle(settings)
     for (let i = 0; i < 1000; i++) {
       expect(throttle.refuses(i, 0)).toBe(false)
@@ -12,7 +12,7 @@ describe('throttling of calls to a service in trouble', () => {
     }
   })
 
-  it('sends ever fewer calls to a service that accepts none, but some', () => {
+  it('the throttle sends ever fewer calls to a service that accepts none, but some', () => {
     const throttle = new Throttle(settings)
     let sent = 0
     for (let i = 0; i < 10_000; i++) if (!throttle.refuses(1, (i * 0.6180339887) % 1)) sent++
@@ -20,14 +20,14 @@ describe('throttling of calls to a service in trouble', () => {
     expect(sent).toBeLessThan(200)
   })
 
-  it('opens again within the window once the service accepts calls', () => {
+  it('the throttle opens again within the window once the service accepts calls', () => {
     const throttle = new Throttle(settings)
     for (let i = 0; i < 500; i++) throttle.refuses(1, 0.5)
     expect(throttle.chance(1)).toBeGreaterThan(0.9)
     expect(throttle.chance(10_100)).toBe(0)
   })
 
-  it('is the formula of the SRE book beyond the first calls', () => {
+  it('the throttle is the formula of the SRE book beyond the first calls', () => {
     const throttle = new Throttle(settings)
     for (let i = 0; i < 110; i++) throttle.refuses(1, 1)
     for (let i = 0; i < 20; i++) throttle.accepted(1)

@@ -1,7 +1,7 @@
 import type { ThrottleSettings } from '../settings/upstreams/upstream-settings.ts'
 
 const parts = 20
-/** So many calls are always sent: a few failures are no trouble. */
+/** The number of calls that are always sent: a few failures are no trouble. */
 const FREE_CALLS = 10
 
 /*
@@ -30,13 +30,13 @@ export class Throttle {
     return refused
   }
 
-  /** The service has taken a call: it did not refuse it for lack of room, nor fail. */
+  /** Notes that the service has taken a call: it did not refuse it for lack of room, nor fail. */
   accepted(now: number): void {
     this.#advance(now)
     this.#accepts[this.#part % parts]!++
   }
 
-  /** The probability with which the next call is refused. */
+  /** Returns the probability with which the next call is refused. */
   chance(now: number): number {
     this.#advance(now)
     const requests = sum(this.#requests)
@@ -52,7 +52,7 @@ export class Throttle {
   }
 }
 
-/** Whether an answer says that the service has taken the call. */
+/** True if an answer says that the service has taken the call. */
 export function isAccepted(status: number): boolean {
   return status < 500 && status !== 429
 }

@@ -12,13 +12,13 @@ export type UpstreamOptions = Pick<RouteSettings, 'health' | 'connections' | 'pr
   readonly timeouts: Pick<RouteSettings['timeouts'], 'connectMs'>
 }
 
-/** Which of a service's addresses is meant. */
+/** The place of one of a service's addresses. */
 export interface UpstreamPlace {
   /** As the rule file has it. */
   readonly address: string
-  /** Of an address with a name, the machine; without one, the system looks the name up for each connection. */
+  /** The machine of an address with a name; without one, the system looks the name up for each connection. */
   readonly endpoint?: Endpoint | undefined
-  /** How its certificate is verified, in place of the usual way. */
+  /** The verification of its certificate, in place of the usual way. */
   readonly tls?: ServiceTls | undefined
 }
 
@@ -29,20 +29,20 @@ export class Upstream {
   readonly url: URL
   /** Its name in metrics: that of all machines behind one name is the same. */
   readonly label: string
-  /** What stands in front of every path there; no slash at its end. */
+  /** The beginning of every path there; no slash at its end. */
   readonly basePath: string
   /** The name that its certificate is for; none for an address. */
   readonly serverName: string | undefined
-  /** How people call it: no two of one route have the same name. */
+  /** The name that people read: no two of one route have the same name. */
   readonly name: string
-  /** How a socket to it is opened, where its URL does not say all. */
+  /** The options for a socket to it, if its URL does not say all. */
   readonly connect: { readonly socketPath?: string; readonly lookup?: LookupFunction }
-  /** How it is verified, if its routes say so. */
+  /** The verification of the service, if its routes say so. */
   readonly tls: ServiceTls | undefined
   readonly clients: Clients
   readonly slots: Slots
   readonly health: Health
-  /** What became of calls here, by route. */
+  /** The outcomes of calls here, by route. */
   readonly traffic: AddressTraffic = new AddressTraffic()
   readonly #checks: HealthChecks | undefined
   #isRetired = false
@@ -77,12 +77,12 @@ export class Upstream {
     return this.slots.inUse + this.slots.waiting
   }
 
-  /** Whether no route leads here any more. */
+  /** True if no route leads here any more. */
   get isRetired(): boolean {
     return this.#isRetired
   }
 
-  /** No route leads here any more: calls under way finish, and one that is about to try again still may. */
+  /** Retires the address, since no route leads here any more: calls under way finish, and one that is about to try again still may. */
   retire(): void {
     this.#isRetired = true
     this.#checks?.stop()

@@ -10,7 +10,7 @@ import { Upstream, type UpstreamOptions, type UpstreamPlace } from './upstream.t
 export interface UpstreamsParts {
   /** Finds all addresses of a name; the system's resolver unless given. */
   readonly lookup?: Lookup | undefined
-  /** Where the files of routes with TLS of their own are. */
+  /** The files of routes with TLS of their own. */
   readonly tlsFiles?: TlsOptionsOfFiles | undefined
 }
 
@@ -37,7 +37,7 @@ export class Upstreams {
   readonly #tls = new Map<string, ServiceTls>()
   readonly #tlsFiles: TlsOptionsOfFiles
   #pools: readonly UpstreamUser[] = []
-  /** Told when an address is left alone, and when it gets calls again. */
+  /** Is called when an address is left alone, and when it gets calls again. */
   onHealth: (address: string, state: HealthState) => void = () => {}
 
   constructor({ lookup, tlsFiles = { folder: '.', onTrouble: () => {} } }: UpstreamsParts = {}) {
@@ -54,7 +54,7 @@ export class Upstreams {
     return known
   }
 
-  /** The address that is known already, or else one that is new at `since`. */
+  /** Returns the address that is known already, or else one that is new at `since`. */
   find(place: UpstreamPlace, options: UpstreamOptions, since?: number): Upstream {
     const { health, timeouts, connections, protocol, maxHeadBytes, tls } = options
     const { address, endpoint = [] } = place
@@ -106,7 +106,7 @@ export class Upstreams {
     })
   }
 
-  /** The first routes of which addresses get no calls at this moment. */
+  /** Returns the first routes of which addresses get no calls at this moment. */
   troubles(now: number): RouteTrouble[] {
     const troubles: RouteTrouble[] = []
     for (const pool of this.#pools) {
@@ -117,7 +117,7 @@ export class Upstreams {
     return troubles
   }
 
-  /** What became of calls since the start, of the busiest routes and addresses that had a call lately. */
+  /** Returns the outcomes of calls since the start, of the busiest routes and addresses that had a call lately. */
   traffic(now: number): TrafficSample[] {
     const samples = this.all.flatMap(({ name, traffic }) =>
       traffic.stats(now, now - recentMs).map(([route, stats]) => ({ route, address: name, ...stats })),

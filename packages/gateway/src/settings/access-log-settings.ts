@@ -1,15 +1,15 @@
 import { z } from 'diana-limiter/schema'
 
-/** What is logged of each call, and where. */
+/** The fields that are logged of each call, and where. */
 export interface AccessLogSettings {
   readonly format: 'json' | 'combined'
   /** `stdout`, `stderr` or a file. */
   readonly to: string
   /** The share of calls that are logged, of those with a status below 400. */
   readonly sample: number
-  /** Whether the query of the target and of the referer is logged. */
+  /** True if the query of the target and of the referer is logged. */
   readonly query: boolean
-  /** Whether lines have what `diana replay` needs to judge calls exactly; values that distinguish callers as they are, or as digests. */
+  /** Adds what `diana replay` needs to judge calls exactly; values that distinguish callers as they are, or as digests. */
   readonly replay?: 'plain' | 'digest' | undefined
 }
 

@@ -2,7 +2,7 @@ import { listOf, textOf, z } from 'diana-limiter/schema'
 import { type IdentitySettings, identitySchema } from './identity-settings.ts'
 import { hostSchema, portSchema } from './listen-settings.ts'
 
-/** Where operators come in, and what is kept of what they do. */
+/** The address where operators come in, and what is kept of what they do. */
 export interface AdminSettings {
   readonly host?: string | undefined
   readonly port?: number | undefined

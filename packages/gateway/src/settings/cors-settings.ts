@@ -1,12 +1,12 @@
 import { duration, listOf, textOf, z } from 'diana-limiter/schema'
 
-/** Which pages of other origins may read answers. */
+/** The pages of other origins that may read answers. */
 export interface CorsSettings {
   /** Origins such as https://app.example.com; `*` alone is every one. */
   readonly origins: readonly string[]
-  /** Whether cookies and certificates of the caller are sent along. */
+  /** True if cookies and certificates of the caller are sent along. */
   readonly credentials: boolean
-  /** How long a browser may keep what it was told before a call. */
+  /** The time for which a browser may keep the answer to its question before a call. */
   readonly maxAgeMs: number
 }
 

@@ -4,7 +4,7 @@ import type { SectionFollower } from 'diana-limiter/gateway'
 import type { GatewaySettings } from './gateway-settings.ts'
 import { settingsIn } from './settings-of.ts'
 
-/** What a running gateway cannot change: its server and its chain of filters are built once. */
+/** The settings that a running gateway cannot change: its server and its chain of filters are built once. */
 export const atTheStart: Readonly<Record<string, (settings: GatewaySettings) => unknown>> = {
   listen: ({ listen }) => listen,
   tls: ({ tls }) => tls,
@@ -16,7 +16,7 @@ export const atTheStart: Readonly<Record<string, (settings: GatewaySettings) => 
   'limits.headers': ({ limits }) => limits.headersBytes,
 }
 
-/** For a process that takes no calls itself, but reads and writes the rule file: holds it to what workers can change. */
+/** Holds the rule file to what workers can change, for a process that takes no calls itself, but reads and writes that file. */
 export function followFixedSettings(): SectionFollower {
   let inForce: GatewaySettings | undefined
   return value => {

@@ -4,13 +4,11 @@ import { type AccessLogSettings, accessLogSchema } from './access-log-settings.t
 import { type AdminSettings, adminSchema } from './admin-settings.ts'
 import { compressionSchema } from './compression-settings.ts'
 import { type CorsSettings, corsSchema } from './cors-settings.ts'
-import { http2Schema } from './http2-settings.ts'
 import { hostSchema, portSchema } from './listen-settings.ts'
 import { oneSpelling } from './one-spelling.ts'
 import { type FilterSettings, filterSchema } from './routes/filter-settings.ts'
 import { headersToSet } from './routes/header-settings.ts'
-import { conditionsKey } from './routes/match-settings.ts'
-import { pathFault } from './routes/path-settings.ts'
+import { conditionsKey, pathFault } from './routes/match-settings.ts'
 import {
   type ConnectionSettings,
   connectionsSchema,
@@ -21,11 +19,28 @@ import {
   timeoutsSchema,
 } from './routes/route-settings.ts'
 import { sizeOf } from './size.ts'
+import { intervalDuration } from './timer-duration.ts'
 import { type TlsSettings, tlsSchema } from './tls-settings.ts'
 import { type TracingSettings, tracingSchema } from './tracing-settings.ts'
-import { type DnsSettings, dnsSchema } from './upstreams/dns-settings.ts'
 
-/** What a call may be, and what a caller may take. */
+/** The way in which names of services are followed. */
+export interface DnsSettings {
+  readonly intervalMs: number
+}
+
+const dnsSchema: z.Schema<DnsSettings> = z
+  .strictObject({
+    interval: intervalDuration.default(5000).describe('How often each name is looked up again; default: 5s.'),
+  })
+  .transform(({ interval }) => ({ intervalMs: interval }))
+
+/** Allows callers to use HTTP/2. */
+const http2Schema: z.DefaultSchema<z.BooleanSchema> = z
+  .boolean()
+  .default(true)
+  .describe('HTTP/2 for callers: by ALPN over TLS, with prior knowledge over plain TCP; default: true.')
+
+/** The limits of a call, and of a caller. */
 export interface CallerLimits {
   readonly headersBytes: number
   readonly bodyBytes: number
@@ -34,32 +49,32 @@ export interface CallerLimits {
   readonly connections: number
   /** Connections that one address may have open at a time; Infinity for any number. */
   readonly connectionsPerCaller: number
-  /** What a caller must at least send or read while a service waits for it, on average. */
+  /** The least bytes that a caller must send or read while a service waits for it, on average. */
   readonly minBytesPerSecond: number
-  /** How far a caller may fall behind that. */
+  /** The time by which a caller may fall behind that. */
   readonly graceMs: number
 }
 
-/** What stands under `gateway:`, validated. */
+/** The section `gateway:`, validated. */
 export interface GatewaySettings {
   readonly listen: {
     readonly host?: string | undefined
     readonly port?: number | undefined
-    /** Whether every connection begins with a PROXY header. */
+    /** True if every connection begins with a PROXY header. */
     readonly proxyProtocol?: boolean | undefined
   }
   readonly tls?: TlsSettings | undefined
-  /** Whether callers may use HTTP/2. */
+  /** True if callers may use HTTP/2. */
   readonly http2: boolean
   readonly admin?: AdminSettings | undefined
   readonly limits: CallerLimits
   readonly shutdown: { readonly delayMs: number; readonly timeoutMs: number }
-  /** A path of the traffic port at which the gateway tells whether it takes calls; none unless given. */
+  /** A path of the traffic port at which the gateway reports whether it takes calls; none unless given. */
   readonly healthPath?: string | undefined
   readonly cors?: CorsSettings | undefined
   /** Headers of every answer, unless the service says its own. */
   readonly answerHeaders: Readonly<Record<string, string>>
-  /** How often names of services are looked up again. */
+  /** The time between two lookups of a service's name. */
   readonly dns: DnsSettings
   readonly accessLog?: AccessLogSettings | undefined
   readonly tracing?: TracingSettings | undefined
@@ -70,7 +85,7 @@ export interface GatewaySettings {
 const usual: Timeouts = { connectMs: 5000, headersMs: 60_000, bodyMs: 60_000 }
 const usualConnections: ConnectionSettings = { max: 1024, queueSize: 1024, queueMs: 5000, idleMs: 4000 }
 
-/** How a process ends. */
+/** The steps in which a process ends. */
 export const shutdownSchema: z.Schema<GatewaySettings['shutdown']> = z
   .strictObject({
     delay: duration.optional().describe('How long calls are still taken after readiness has turned red.'),
@@ -222,7 +237,7 @@ export const gatewaySection: Section = {
   from: { module: new URL('./gateway-settings.js', import.meta.url).href, name: 'gatewaySection' },
 }
 
-/** A gateway that only has this to say, as the file would. */
+/** Returns a gateway that only has this to say, as the file would. */
 export function parseGatewaySettings(words: unknown): GatewaySettings {
   return schema.parse(words)
 }

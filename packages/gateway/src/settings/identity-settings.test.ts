@@ -8,7 +8,7 @@ const faults = (identity: object) =>
   read(identity).error?.issues.map(({ path, message }) => `${path.join('.')}: ${message}`) ?? []
 
 describe('gateway.admin.identity', () => {
-  it('names of headers are read in lower case, and lists may be one word', () => {
+  it('header names are read in lower case, and lists may be one word', () => {
     expect(read({ trustedProxies: '10.0.0.0/8', headers, roles }).data?.identity).toEqual({
       trustedProxies: ['10.0.0.0/8'],
       headers: { user: 'x-forwarded-email', groups: 'x-forwarded-groups' },

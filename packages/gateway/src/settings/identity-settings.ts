@@ -1,6 +1,6 @@
 import { headerFault, listOf, networkFault, textOf, z } from 'diana-limiter/schema'
 
-/** Who is known besides the holders of tokens, and what they may do. */
+/** The users who are known besides the holders of tokens, and what they may do. */
 export interface IdentitySettings {
   /** Peers that are believed to name users and the addresses of clients. */
   readonly trustedProxies: readonly string[]
@@ -8,17 +8,17 @@ export interface IdentitySettings {
   readonly headers?: { readonly user: string; readonly groups?: string | undefined } | undefined
   readonly oidc?: OidcSettings | undefined
   readonly roles: RoleSettings
-  /** Where a user signs out. */
+  /** The page where a user signs out. */
   readonly logoutUrl?: string | undefined
 }
 
-/** Who has which role: `group:NAME`, `user:NAME`, or `*` for everyone who is signed in. */
+/** The roles by user: `group:NAME`, `user:NAME`, or `*` for everyone who is signed in. */
 export interface RoleSettings {
   readonly operator: readonly string[]
   readonly viewer: readonly string[]
 }
 
-/** Whose tokens are believed, and which of their claims are read. */
+/** The issuer whose tokens are believed, and the claims that are read. */
 export interface OidcSettings {
   readonly issuer?: string | undefined
   /** A URL or a file; left out, the issuer says where its keys are. */
@@ -48,7 +48,7 @@ const member = textOf(text => {
 
 const loopback = /^(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])$/
 
-/** Whether keys that are read from a URL come from where they should: nothing in between can replace them. */
+/** Returns why keys from a URL could be replaced on the way; undefined if they cannot. */
 export function keyUrlFault(text: string): string | undefined {
   const remedy = 'must be a URL that begins with https:// (http:// on this machine only)'
   if (!URL.canParse(text)) return remedy
@@ -119,7 +119,7 @@ export const identitySchema: z.Schema<IdentitySettings> = z
     if (roles.operator.length + roles.viewer.length === 0) add(['roles'], 'have no members: list a group or a user')
   })
 
-/** A page of this host, or an address of another one; nothing that a browser would run. */
+/** Returns a page of this host, or an address of another one; nothing that a browser would run. */
 function logoutFault(text: string): string | undefined {
   const isPath = /^\/(?![/\\])[\x21-\x7e]*$/.test(text)
   const isUrl = /^https?:\/\/[\x21-\x7e]+$/i.test(text) && URL.canParse(text)

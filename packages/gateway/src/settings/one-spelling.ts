@@ -1,10 +1,10 @@
 import { normalizeTarget } from 'diana-limiter'
 
-/** What many a URL parser would escape in a path, behind the back of whoever counts. */
+/** Characters that many a URL parser would escape in a path, unnoticed by a count of the path as it came. */
 const isEscapedByUrl = /["<>^`{}]/
 const escapedByUrl = new RegExp(isEscapedByUrl, 'g')
 
-/** A target as it is forwarded; undefined where it has no one spelling. */
+/** Returns a target as it is forwarded; undefined where it has no one spelling. */
 export function oneSpelling(rawTarget: string): string | undefined {
   const target = normalizeTarget(rawTarget)
   if (target === undefined) return undefined

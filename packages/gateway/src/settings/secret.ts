@@ -4,14 +4,14 @@ import { fileFault, readRegularFileSync } from 'diana-limiter/gateway'
 
 const shortest = 16
 
-/** A secret as the config names it: `env:NAME`, `file:PATH`, or the secret itself. */
+/** Returns a secret as the config names it: `env:NAME`, `file:PATH`, or the secret itself. */
 export function readSecret(words: string, owner: string, folder: string): Buffer {
   const secret = Buffer.from(findSecret(words, owner, folder))
   if (secret.length >= shortest) return secret
   throw new DianaError('BAD_RULES', `the secret of ${owner} has ${secret.length} bytes: use ${shortest} or more`)
 }
 
-/** The same of any length. */
+/** Reads a secret of any length. */
 export function findSecret(words: string, owner: string, folder: string): string {
   if (words.startsWith('env:')) {
     const value = process.env[words.slice(4)]

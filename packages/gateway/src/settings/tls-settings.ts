@@ -18,9 +18,9 @@ export interface CertificateSettings {
 export interface ClientCertificateSettings {
   readonly ca: string
   readonly crl?: string | undefined
-  /** Whether callers without a certificate are refused. */
+  /** True if callers without a certificate are refused. */
   readonly require: boolean
-  /** Whether services get the certificate in the header Client-Cert. */
+  /** True if services get the certificate in the header Client-Cert. */
   readonly forward: boolean
 }
 
@@ -80,7 +80,7 @@ function faultOf(cert: string | undefined, key: string | undefined, isList: bool
   return key === undefined ? 'has a cert and no key: add key' : undefined
 }
 
-/** How a service is verified, and by which certificate the gateway identifies itself to it. */
+/** The verification of a service, and the certificate by which the gateway identifies itself to it. */
 export interface ServiceTlsSettings {
   readonly ca?: string | undefined
   readonly serverName?: string | undefined

@@ -1,7 +1,7 @@
 import { textOf, z } from 'diana-limiter/schema'
 import { headersToSet } from './routes/header-settings.ts'
 
-/** Where spans are sent, and of how many calls. */
+/** The collector that spans are sent to, and the share of calls that have them. */
 export interface TracingSettings {
   readonly endpoint: string
   /** The share of traces that are recorded, of those that no trusted proxy has decided about. */

@@ -8,12 +8,12 @@ import type { Route } from '../services/routes/route.ts'
 import type { Upstream } from '../services/upstream.ts'
 import type { CallTrace } from './tracing/call-trace.ts'
 
-/** Why the gateway answers in place of a service, as metrics name it. */
+/** The reason why the gateway answers in place of a service, as metrics name it. */
 export type FailureReason =
   | ('unreachable' | 'unreadable' | 'timeout' | 'deadline' | 'unwilling')
   | ('unsendable' | 'too-large' | 'busy' | 'overload' | 'internal')
 
-/** How a call ended: answered in full, left or cut before the end of its answer, or broken off by the service. */
+/** The end of a call: answered in full, left or cut before the end of its answer, or broken off by the service. */
 export type CallEnd = 'complete' | 'aborted' | 'broken'
 
 const recordKey: unique symbol = Symbol('diana.callRecord')
@@ -23,7 +23,7 @@ interface Recorded {
   [recordKey]?: CallRecord
 }
 
-/** What requests and responses of HTTP/2 know of their stream: the connection carries other calls, too. */
+/** Counts that requests and responses of HTTP/2 have of their stream: the connection carries other calls, too. */
 interface StreamCounts {
   readonly bytesReceived?: number
   readonly bytesSent?: number
@@ -34,7 +34,7 @@ interface CountedSocket extends Socket {
   [bytesReadKey]?: number
 }
 
-/** The record of a request that is being served, or of its response. */
+/** Returns the record of a request that is being served, or of its response. */
 export function recordOf(message: IncomingMessage | ServerResponse): CallRecord | undefined {
   return (message as Recorded)[recordKey]
 }
@@ -55,8 +55,8 @@ const unknown: Outcome = {}
 const firstError = 400
 
 /**
- * What is known of one call: times, addresses and counts, collected while the call is served. One record per call is always
- * made, so everything that costs more than an assignment is left to the end of the call. Times are those of `performance.now()`.
+ * Records one call: times, addresses and counts, collected while the call is served. One record per call is always made, so
+ * everything that costs more than an assignment is left to the end of the call. Times are those of `performance.now()`.
  */
 export class CallRecord {
   readonly request: IncomingMessage
@@ -73,17 +73,17 @@ export class CallRecord {
   /** The order in which rules decided calls and calls ended; 0 if no rule was asked. */
   turn = 0
   endTurn = 0
-  /** When the rules counted the end of the call, by their clock; 0 if they did not ask. */
+  /** The time when the rules counted the end of the call, by their clock; 0 if they did not ask. */
   endUs = 0
   trace: CallTrace | undefined
   route: Route | undefined
   upstream: Upstream | undefined
-  /** How often the call was sent to a service. */
+  /** The number of times that the call was sent to a service. */
   tries = 0
   /** Time in the queue for a connection to a service. */
   slotMs = 0
   sentAt = 0
-  /** When the last try began. */
+  /** The time when the last try began. */
   triedAt = 0
   firstByteAt = 0
   upstreamEndedAt = 0
@@ -92,19 +92,19 @@ export class CallRecord {
   bytesOut = 0
   bodyBytesOut = 0
   end: CallEnd = 'complete'
-  /** Why the gateway sent a call to no service after rules had let it pass. */
+  /** The reason why the gateway sent a call to no service after rules had let it pass. */
   unsentReason: 'overload' | undefined
-  /** Why the gateway answered with a 5xx of its own, if it did. */
+  /** The reason why the gateway answered with a 5xx of its own, if it did. */
   ownError: FailureReason | undefined
   /** Sees the answer, for rules that read costs from it. */
   observer: AnswerObserver | undefined
-  /** What the call has cost by such rules; undefined if that is not known yet. */
+  /** The costs of the call by such rules; undefined if they are not known yet. */
   costs: readonly SettledCost[] | undefined
   /** Reads the outcome of an answer of gRPC; undefined for any other answer. */
   grpc: GrpcOutcome | undefined
   #queuedAt = 0
   #status = 0
-  /** Who broke off the call, if anybody did. */
+  /** The side that broke off the call, if one did. */
   #brokenBy: 'service' | 'caller' | undefined
   /** True if the caller gets the answer of a service. */
   #isRelayed = false
@@ -150,22 +150,22 @@ export class CallRecord {
     return this.firstByteAt === 0 ? undefined : this.firstByteAt - this.triedAt
   }
 
-  /** An answer was written to the socket itself, past the response. */
+  /** Notes that an answer was written to the socket itself, past the response. */
   answered(status: number): void {
     if (this.#status === 0 && !this.response.headersSent) this.#status = status
   }
 
-  /** The gateway answers itself, in place of a service. */
+  /** Notes that the gateway answers itself, in place of a service. */
   failed({ status, reason }: { readonly status: number; readonly reason: FailureReason }): void {
     if (status >= 500) this.ownError = reason
   }
 
-  /** The call waits for a connection to a service. */
+  /** Notes that the call waits for a connection to a service. */
   queued(now: number): void {
     this.#queuedAt = now
   }
 
-  /** The call is sent to a service, perhaps not for the first time. */
+  /** Notes that the call is sent to a service, perhaps not for the first time. */
   sent(upstream: Upstream, now: number): void {
     this.slotMs += now - this.#queuedAt
     if (this.tries > 0) this.#countRetry(upstream, now)
@@ -176,50 +176,50 @@ export class CallRecord {
     this.trace?.tryBegan(upstream, now)
   }
 
-  /** The service has begun to answer. */
+  /** Notes that the service has begun to answer. */
   firstByte(status: number, now: number): void {
     this.firstByteAt ||= now
     this.trace?.tryAnswered(status)
   }
 
-  /** The service has answered in full, or failed. */
+  /** Notes that the service has answered in full, or failed. */
   tryEnded(now: number, error?: Error): void {
     this.upstreamEndedAt = now
     this.trace?.tryEnded(now, error)
   }
 
-  /** The answer of a service goes to the caller from now on. */
+  /** Notes that the answer of a service goes to the caller from now on. */
   relayed(header: (name: string) => string | undefined): void {
     this.#isRelayed = true
     this.grpc = GrpcOutcome.of(header)
   }
 
-  /** The trailers of that answer, names and values in turn. */
+  /** Takes the trailers of that answer, names and values in turn. */
   trailed(trailers: readonly (string | Buffer)[]): void {
     if (this.grpc === undefined) return
     for (let at = 0; at + 1 < trailers.length; at += 2)
       this.grpc.trailer(String(trailers[at]), String(trailers[at + 1]))
   }
 
-  /** The gateway answers with this status, though the caller is sent another. */
+  /** Notes the status that the gateway answers with, though the caller is sent another. */
   meant(status: number): void {
     this.#isRelayed = false
     this.#meant = status
   }
 
-  /** The service broke off an answer that had begun. */
+  /** Notes that the service broke off an answer that had begun. */
   broken(): void {
     this.#brokenBy ??= 'service'
   }
 
-  /** The caller made the call fail. A service that was sent the call may have done its work, so the outcome is not known. */
+  /** Notes that the caller made the call fail. A service that was sent the call may have done its work, so the outcome is not known. */
   failedByCaller(): void {
     if (this.tries > 0) this.#brokenBy ??= 'caller'
   }
 
   /**
-   * Who ended the call and how, for rules: the service by its answer, the gateway by one of its own, or else the caller, of whose
-   * call nothing is known. `isWhole` if all of the answer was sent.
+   * Says who ended the call and how, for rules: the service by its answer, the gateway by one of its own, or else the caller, of
+   * whose call nothing is known. `isWhole` if all of the answer was sent.
    */
   outcomeOf(isWhole: boolean): Outcome {
     if (this.#brokenBy === 'service') return broken
@@ -228,7 +228,7 @@ export class CallRecord {
     return { status: this.grpc === undefined ? this.status : this.grpc.status }
   }
 
-  /** The response is over: what can only be known now is read. */
+  /** Finishes the record, since the response is over: reads what can only be known now. */
   finish(now: number): void {
     this.endedAt = now
     // not by the version of the request, which a caller of HTTP/1 may choose
@@ -239,14 +239,14 @@ export class CallRecord {
     if (this.observer !== undefined) this.#settle(this.observer)
   }
 
-  /** The last try has failed, and another one is made. */
+  /** Counts a retry: the last try has failed, and another one is made. */
   #countRetry(next: Upstream, now: number): void {
     if (this.route === undefined) return
     this.upstream?.traffic.addFailedTry(this.route.id, now)
     next.traffic.addRetry(this.route.id, now)
   }
 
-  /** Before the call is logged, so that the log has its costs. */
+  /** Settles the call before it is logged, so that the log has its costs. */
   #settle(observer: AnswerObserver): void {
     const { status, by } = this.outcomeOf(this.end === 'complete')
     // an answer of gRPC has failed although its head says 200
@@ -264,7 +264,7 @@ export class CallRecord {
     this.bodyBytesOut = Math.max(0, this.bytesOut - headLength(this.response))
   }
 
-  /** The connection is shared with other calls, so bodies are all that can be counted. */
+  /** Counts the bytes of bodies: the connection is shared with other calls, so more cannot be counted. */
   #countStream(): void {
     this.bytesIn = (this.request as StreamCounts).bytesReceived ?? 0
     this.bytesOut = (this.response as StreamCounts).bytesSent ?? 0
@@ -278,7 +278,7 @@ export function isWhole(response: ServerResponse): boolean {
   return stream === undefined ? response.writableFinished : response.writableEnded && stream.rstCode === 0
 }
 
-/** The bytes of the status line and the headers of an answer that has begun. */
+/** Returns the bytes of the status line and the headers of an answer that has begun. */
 function headLength(response: ServerResponse): number {
   const { _header } = response as { _header?: string | null }
   return _header?.length ?? 0

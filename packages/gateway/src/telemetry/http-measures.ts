@@ -1,3 +1,4 @@
+import type { Metric, Registry } from 'prom-client'
 import {
   durationBounds,
   type HistogramStats,
@@ -167,7 +168,7 @@ function perTraffic(read: (one: TrafficStats) => readonly HttpSample[]): HttpMea
     })
 }
 
-/** Several routes may have connections of their own to one address. */
+/** Sums up a number by address: several routes may have connections of their own to one. */
 function perUpstream(read: (one: UpstreamStats) => number): HttpMeasure['read'] {
   return ({ upstreams }) => {
     const sums = new Map<string, number>()
@@ -189,4 +190,29 @@ function histogram(name: string, { counts, sumSeconds }: HistogramStats): HttpSa
     { metricName: `${name}_sum`, labels: {}, value: sumSeconds },
     { metricName: `${name}_count`, labels: {}, value: below },
   ]
+}
+
+/** Adds the measurements of HTTP traffic to a registry; they are read when the registry is. */
+export function registerHttpMetrics(read: () => HttpStats | Promise<HttpStats>, registry: Registry): void {
+  let current: Promise<HttpStats> | undefined
+  // a registry asks all its metrics in one turn of the event loop, and all of them report the same moment
+  const readOnce = (): Promise<HttpStats> => {
+    current ??= Promise.resolve(read())
+    setImmediate(() => {
+      current = undefined
+    })
+    return current
+  }
+  for (const { name, help, kind, read: samples } of httpMeasures) {
+    const metric = {
+      ...{ name, help, type: kind, aggregator: 'sum' },
+      get: async () => ({
+        // the registry renames counters for OpenMetrics
+        ...{ name: metric.name, help, type: kind, aggregator: 'sum' },
+        values: samples(await readOnce()),
+      }),
+      reset: () => {},
+    }
+    registry.registerMetric(metric as unknown as Metric)
+  }
 }

@@ -16,7 +16,7 @@ export interface TrafficStats {
   readonly firstByte: HistogramStats
 }
 
-/** How an address is doing; one that no route has any more is draining until its last call has ended. */
+/** The state of an address; one that no route has any more is draining until its last call has ended. */
 export type UpstreamState = HealthState['state'] | 'draining'
 
 /** The addresses of a service that have one label, at this moment. */
@@ -26,18 +26,18 @@ export interface UpstreamStats {
   readonly waiting: number
   /** Connections to them that are open. */
   readonly connections: number
-  /** How many of them are in which state. */
+  /** The number of addresses by state. */
   readonly states: Readonly<Record<UpstreamState, number>>
 }
 
 /** The addresses of one route, at this moment. */
 export interface RouteStats {
   readonly route: string
-  /** How many of them are in which state. */
+  /** The number of addresses by state. */
   readonly states: Readonly<Record<HealthState['state'], number>>
 }
 
-/** What a process has to do with callers. */
+/** The connections and calls of callers that a process has. */
 export interface CallerSide {
   /** Calls and connections that were turned away without a rule, by the reason. */
   readonly rejected: Readonly<Record<string, number>>
@@ -58,7 +58,7 @@ export interface HttpStats extends CallerSide {
   readonly faults: Readonly<Record<string, number>>
 }
 
-/** The figures of several processes as those of one. */
+/** Returns the figures of several processes as those of one. */
 export function mergeHttpStats(all: readonly HttpStats[]): HttpStats {
   const sum = (read: (figures: HttpStats) => number): number => all.reduce((total, one) => total + read(one), 0)
   return {
@@ -84,10 +84,10 @@ export function mergeHttpStats(all: readonly HttpStats[]): HttpStats {
   }
 }
 
-/** How many series are kept of processes that have ended. */
+/** The number of series that are kept of processes that have ended. */
 const mostEndedSeries = 10_000
 
-/** What a process had counted; nothing that was true of its last moment only. */
+/** Returns what a process had counted; nothing that was true of its last moment only. */
 export function httpCountersOf({ traffic, ...stats }: HttpStats): HttpStats {
   return {
     ...stats,
@@ -150,7 +150,7 @@ export const durationBounds: readonly number[] = [
   0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
 ]
 
-/** How many durations fell below each bound, and their sum, as plain values. */
+/** The numbers of durations below each bound, and their sum, as plain values. */
 export interface HistogramStats {
   /** One count per bound, not cumulative, and one for all that are longer. */
   readonly counts: readonly number[]

@@ -23,7 +23,7 @@ export function formatTraceparent({ traceId, parentId, isSampled }: TraceParent)
   return `00-${traceId}-${parentId}-0${isSampled ? sampledFlag : 0}`
 }
 
-/** Whether a share of all traces holds this one: the same for every process that asks, since it depends on the id only. */
+/** True if a share of all traces holds this one: the same for every process that asks, since it depends on the id only. */
 export function isInShare(traceId: string, share: number): boolean {
   // 52 bits, which a number holds exactly
   return Number.parseInt(traceId.slice(-13), 16) < share * 2 ** 52
@@ -36,7 +36,7 @@ function isZero(id: string): boolean {
 const pool = Buffer.allocUnsafe(8192)
 let used = pool.length
 
-/** Random bytes in hexadecimal, read from a pool since asking the system costs more than the rest of a call's record. */
+/** Returns random bytes in hexadecimal, read from a pool since asking the system costs more than the rest of a call's record. */
 export function randomHex(bytes: number): string {
   if (used + bytes > pool.length) {
     randomFillSync(pool)
@@ -46,15 +46,15 @@ export function randomHex(bytes: number): string {
   return pool.toString('hex', used - bytes, used)
 }
 
-/** What identifies a request may be as long as this, and of these characters only. */
+/** The form of an id that a request may bring: up to this length, and of these characters only. */
 const acceptable = /^[\w.:=+/@-]{1,128}$/
 
-/** An id that no other request has: 16 random bytes, as nginx makes them. A counter would show how many calls there are. */
+/** Returns an id that no other request has: 16 random bytes, as nginx makes them. A counter would show how many calls there are. */
 export function createRequestId(): string {
   return randomHex(16)
 }
 
-/** Whether an id that a trusted proxy has given can be used. */
+/** True if an id that a trusted proxy has given can be used. */
 export function isRequestId(value: string | string[] | undefined): value is string {
   return typeof value === 'string' && acceptable.test(value)
 }

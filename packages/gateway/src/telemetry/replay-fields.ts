@@ -5,7 +5,7 @@ import { verdictOf } from 'diana-limiter/http'
 import type { CallRecord } from './call-record.ts'
 import type { ReplayFields } from './logging/log-line.ts'
 
-/** What is logged of a call so that `diana replay` judges it as it was judged; undefined if no rule was asked. */
+/** Returns what is logged of a call so that `diana replay` judges it as it was judged; undefined if no rule was asked. */
 export function replayFieldsOf(
   limiter: Limiter,
   document: LiveDocument,
@@ -27,7 +27,7 @@ export function replayFieldsOf(
   }
 }
 
-/** So long that two callers never get the same one. */
+/** The length of a digest: two callers never get the same one. */
 const DIGEST_LENGTH = 22
 
 function digest(value: string): string {

@@ -9,7 +9,7 @@ export interface ServiceReporter {
   troubles(): readonly RouteTrouble[]
 }
 
-/** What the server that a limiter works for knows about itself. */
+/** Reports of the server that a limiter works for. */
 export interface ServerReporter {
   callerSide(): CallerSide
   /** Left out by a server that forwards no calls. */
@@ -23,12 +23,12 @@ export function reportServer(limiter: Limiter, reporter: ServerReporter): void {
   reporters.set(limiter, reporter)
 }
 
-/** Undefined if the limiter works for no server of this package. */
+/** Returns the reporter of a limiter; undefined if it works for no server of this package. */
 export function reporterOf(limiter: Limiter): ServerReporter | undefined {
   return reporters.get(limiter)
 }
 
-/** How the addresses of all routes are doing; none if the limiter works for no gateway. */
+/** Returns how the addresses of all routes are doing; none if the limiter works for no gateway. */
 export function readUpstreams(limiter: Limiter): readonly RouteReport[] {
   return reporters.get(limiter)?.services?.routes() ?? []
 }

@@ -32,19 +32,19 @@ export interface TelemetryOptions {
   /** The caller's address as rules count it. */
   readonly addressOf: (record: CallRecord) => string | undefined
   readonly replayOf?: AccessLogOptions['replayOf']
-  /** Whether an address is that of a trusted proxy. */
+  /** True if an address is that of a trusted proxy. */
   readonly isProxy: (address: string) => boolean
   readonly onTrouble: (trouble: string) => void
 }
 
-/** What is asked when figures are read. */
+/** The sources that are asked when figures are read. */
 export interface TelemetrySources {
   readonly connections: () => number
   readonly upstreams: () => Iterable<Upstream>
   readonly routes: () => readonly Route[]
 }
 
-/** Why calls are turned away before a rule is asked, by the status that they get. */
+/** The reasons why calls are turned away before a rule is asked, by the status that they get. */
 const reasons: Readonly<Record<number, string>> = {
   400: 'unreadable',
   405: 'method',
@@ -109,7 +109,7 @@ export class Telemetry {
     this.#finish(record)
   }
 
-  /** A connection was turned away. */
+  /** Counts a connection that was turned away. */
   reject(reason: string): void {
     this.#rejected.set(reason, (this.#rejected.get(reason) ?? 0) + 1)
   }
@@ -133,7 +133,7 @@ export class Telemetry {
     return mergeHttpStats([figures])
   }
 
-  /** What the admin API reports of this process once a second. */
+  /** Returns what the admin API reports of this process once a second. */
   callerSide({ connections }: Pick<TelemetrySources, 'connections'>): CallerSide {
     return {
       connections: connections(),

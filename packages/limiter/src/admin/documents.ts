@@ -10,7 +10,7 @@ import type { RuleDocument } from '../rules/rule.ts'
 import type { Source, SourceDocument } from '../sources/source.ts'
 import { readRule } from './trials.ts'
 
-/** Which of the two documents: the rule file, or the config center's. */
+/** One of the two documents: the rule file, or the config center's. */
 export type Where = SourceStatus['role']
 
 /** A rule document of a source, and whether it can be written there. */
@@ -20,7 +20,7 @@ export interface StoredDocument {
   /** For people: the file's path, or the center and its key. */
   readonly name: string
   readonly writable: boolean
-  /** Why it cannot be written. */
+  /** The reason why it cannot be written. */
   readonly reason?: string | undefined
 }
 
@@ -60,13 +60,13 @@ export class Documents {
       : { ...stored, reason: `Diana only reads ${source.name}: change the document there` }
   }
 
-  /** The text of each rule in force that came from one side, by its id. */
+  /** Returns the text of each rule in force that came from one side, by its id. */
   async ruleTexts(where: Where): Promise<ReadonlyMap<string, string>> {
     const text = this.#live.textOf(where)
     return text === undefined ? new Map() : this.#thread.run('ruleTextsOf', text)
   }
 
-  /** What is wrong with a text, if it stood there. */
+  /** Returns what is wrong with a text, if it stood there. */
   async check(where: Where, text: string): Promise<readonly Mistake[]> {
     await this.#live.prepare(where, text)
     const { document: beside } = this.#live
@@ -88,19 +88,19 @@ export class Documents {
     }
   }
 
-  /** The id of one rule's text by itself, or what is wrong with it, its lines counted from its own first one. */
+  /** Returns the id of one rule's text by itself, or what is wrong with it, its lines counted from its own first one. */
   checkRule(text: string): { readonly id?: string | undefined; readonly mistakes: readonly Mistake[] } {
     const { document, mistakes } = readRule(text, this.#live.document, this.#vocabulary, { anyAddress: true })
     return { id: document?.rules[0]?.id, mistakes }
   }
 
-  /** The rules that would be in force if a text stood there. */
+  /** Returns the rules that would be in force if a text stood there. */
   async consider(where: Where, text: string): Promise<RuleDocument | undefined> {
     await this.#live.prepare(where, text)
     return this.#live.consider(where, text).document
   }
 
-  /** The text of a document with one rule changed, added, or taken out (`ruleText` undefined). */
+  /** Returns the text of a document with one rule changed, added, or taken out (`ruleText` undefined). */
   async edit(text: string, id: string, ruleText: string | undefined): Promise<string> {
     const edited = await this.#thread.run('editRule', text, id, ruleText)
     if (edited !== undefined) return edited
@@ -110,8 +110,8 @@ export class Documents {
   }
 
   /**
-   * The text of a document with some options of one rule changed, or with a new rule if `id` is undefined; all other text stays as
-   * it is. Throws BAD_RULES if that cannot be done.
+   * Returns the text of a document with some options of one rule changed, or with a new rule if `id` is undefined; all other text
+   * stays as it is. Throws BAD_RULES if that cannot be done. /
    */
   async editOptions(text: string, id: string | undefined, changes: readonly OptionChange[]): Promise<EditedRule> {
     const edited = await this.#thread.run('editOptions', text, id, changes)
@@ -123,12 +123,12 @@ export class Documents {
     throw new DianaError('BAD_RULES', `the document cannot be changed: ${remedy}`)
   }
 
-  /** Which rules were added, changed and removed between two texts of a document. */
+  /** Lists which rules were added, changed and removed between two texts of a document. */
   change(before: string, after: string): Promise<DocumentChange> {
     return this.#thread.run('documentChange', before, after)
   }
 
-  /** The later text with a comment above each rule that was added or changed; undefined if it cannot stand there. */
+  /** Returns the later text with a comment above each rule that was added or changed; undefined if it cannot stand there. */
   note(before: string, after: string, comment: string): Promise<string | undefined> {
     return this.#thread.run('noteChanges', before, after, comment)
   }
@@ -175,7 +175,7 @@ export class Documents {
   }
 }
 
-/** A remote writer of a document must not choose which files of this machine are read. */
+/** Throws if a remote writer of a document chooses which files of this machine are read. */
 function assertNoNewFiles(document: RuleDocument, inForce: RuleDocument): void {
   const known = inForce.jwt?.keys ?? []
   const added = document.jwt?.keys.find(key => key.startsWith('file:') && !known.includes(key))

@@ -7,20 +7,21 @@ import { engineOf } from '../engine/engine-of.ts'
 import type { Limiter } from '../limiter.ts'
 import { assertOverride, type OverrideOptions } from '../limits/assert-override.ts'
 import type { Override } from '../limits/overrides.ts'
+import type { Vocabulary } from '../rules/parse.ts'
 import type { RuleDocument } from '../rules/rule.ts'
+import { optionsOf } from '../rules/yaml/read-document.ts'
 import { FleetHistory } from '../stats/history/fleet-history.ts'
 import type { Observer } from '../stats/observer.ts'
 import type { RecordedCall } from '../stats/recorder.ts'
 import type { Stats } from '../stats/stats.ts'
 import { Documents } from './documents.ts'
 import { type Preview, preview } from './preview.ts'
-import { type RuleNames, ruleNamesOf } from './rule-names.ts'
 import { TrafficWatch } from './traffic-watch.ts'
 import { type Trial, Trials } from './trials.ts'
 
 const admins = new WeakMap<Engine, LimiterAdmin>()
 
-/** What a console needs of a limiter; the same object each time. */
+/** Returns what a console needs of a limiter; the same object each time. */
 export function adminOf(limiter: Limiter): LimiterAdmin {
   const engine = engineOf(limiter)
   const known = admins.get(engine)
@@ -45,12 +46,12 @@ export class LimiterAdmin {
     this.documents = new Documents(live, options.vocabulary, thread, document => engine.assertApplicable(document))
   }
 
-  /** The counts of all calls since the start, and of those that each rule met; of this process alone. */
+  /** Returns the counts of all calls since the start, and of those that each rule met; of this process alone. */
   stats(): Stats {
     return this.#engine.stats()
   }
 
-  /** How full the fullest key of each rule was since this was last called, from 0 to 1; empty the first time. */
+  /** Returns how full the fullest key of each rule was since this was last called, from 0 to 1; empty the first time. */
   takeLoads(): Map<string, number> {
     return this.#engine.observers.takeLoads(this.#engine.decider.rules)
   }
@@ -70,12 +71,12 @@ export class LimiterAdmin {
     this.#engine.observers.record(this.#engine.decider.rules, maxCalls)
   }
 
-  /** The recorded calls of the last milliseconds, oldest first. */
+  /** Returns the recorded calls of the last milliseconds, oldest first. */
   recentCalls(lastMs = 300_000): RecordedCall[] {
     return this.#engine.observers.recentCalls(lastMs)
   }
 
-  /** What a document would have decided on recorded calls, beside what the rules in force decide on them. */
+  /** Returns what a document would have decided on recorded calls, beside what the rules in force decide on them. */
   preview(document: RuleDocument, calls: readonly RecordedCall[] = this.recentCalls()): Preview {
     return preview(calls, this.#engine.live.document, document, one => this.#engine.compile(one))
   }
@@ -104,14 +105,14 @@ export class LimiterAdmin {
     return isEnded
   }
 
-  /** What all processes that count in the same Redis decided in the last two weeks; undefined without Redis. */
+  /** Returns what all processes that count in the same Redis decided in the last two weeks; undefined without Redis. */
   get fleetHistory(): FleetHistory | undefined {
     const { options, storePrefix } = this.#engine
     if (options.send) this.#fleetHistory ??= new FleetHistory(options.send, storePrefix)
     return this.#fleetHistory
   }
 
-  /** The limits that operators have given single callers, at most `most`; those that have ended are left out. */
+  /** Returns the limits that operators have given single callers, at most `most`; those that have ended are left out. */
   async overrides(most = 1000): Promise<Override[]> {
     return await this.#engine.limits.overrides.list(most, Date.now())
   }
@@ -135,18 +136,18 @@ export class LimiterAdmin {
     return isRemoved
   }
 
-  /** The key under which a rule counts a caller: `blocks` lists them by it. */
+  /** Returns the key under which a rule counts a caller: `blocks` lists them by it. */
   keyOf(rule: string, who: Who): string {
     return keyOf(this.#engine.ruleNamed(rule), who)
   }
 
-  /** The permits of a call's keys that this process holds in advance, by rule; without the rules of which it holds none. */
+  /** Returns the permits of a call's keys that this process holds in advance, by rule; without the rules of which it holds none. */
   leasedFor(call: Call, options?: NamedRules): Map<string, number> {
     const { decider, shared } = this.#engine
     return leasedFor(call, decider.meets(call, options), shared)
   }
 
-  /** Where the values of callers are read: what `identify` of the document says. */
+  /** Returns where the values of callers are read: what `identify` of the document says. */
   get identify(): RuleDocument['identify'] {
     return this.#engine.live.document.identify
   }
@@ -157,7 +158,7 @@ export class LimiterAdmin {
     return ruleNamesOf(options.vocabulary, live.document)
   }
 
-  /** The rules that do not apply to a call, each with the reason. */
+  /** Returns the rules that do not apply to a call, each with the reason. */
   explainMisses(call: Call, options?: NamedRules): RuleMiss[] {
     const { decider, live } = this.#engine
     const met = new Set(decider.meets(call, options).map(({ rule }) => rule.id))
@@ -165,5 +166,29 @@ export class LimiterAdmin {
       call,
       live.document.rules.filter(({ id }) => !met.has(id)),
     )
+  }
+}
+
+/** The names that rules may use in `algorithm` and `by`. */
+export interface RuleNames {
+  /** The first one is the default. */
+  readonly algorithms: readonly { readonly name: string; readonly limit: 'rate' | 'count' }[]
+  /** Dimensions that stand alone: `account`, `ip`, and those that `identify` defines. */
+  readonly dimensions: readonly string[]
+  /** Dimensions that need a name behind a colon: `header`. */
+  readonly namedDimensions: readonly string[]
+}
+
+/** Names that need no definition: the application may give their values. */
+const given = ['account', 'device']
+
+export function ruleNamesOf({ algorithms, dimensions }: Vocabulary, document: RuleDocument): RuleNames {
+  const options = optionsOf(document)
+  const usable = dimensions.filter(({ needs }) => needs === undefined || options.includes(needs))
+  const named = (argument: 'none' | 'required') => usable.filter(one => one.argument === argument).map(one => one.name)
+  return {
+    algorithms: algorithms.map(({ name, limit }) => ({ name, limit: limit === 'count' ? 'count' : 'rate' })),
+    dimensions: [...new Set([...given, ...Object.keys(document.identify), ...named('none')])],
+    namedDimensions: named('required'),
   }
 }

@@ -14,13 +14,13 @@ export interface PassedAndRefused {
   readonly refused: number
 }
 
-/** What rules would have made of recent calls, beside what the present ones make of the same calls. */
+/** The decisions that rules would have made on recent calls, beside those of the present ones. */
 export interface Preview {
   /** Milliseconds since 1970; the same if there were no calls. */
   readonly from: number
   readonly to: number
   readonly calls: number
-  /** Whether the calls were too many to record all: then numbers are for one caller in `oneOf`, times `oneOf`. */
+  /** True if the calls were too many to record all: then numbers are for one caller in `oneOf`, times `oneOf`. */
   readonly sampled: boolean
   readonly oneOf: number
   readonly total: { readonly before: PassedAndRefused; readonly after: PassedAndRefused }
@@ -95,7 +95,7 @@ function replay(calls: readonly RecordedCall[], document: RuleDocument, compile:
   return { total: times(counters.total), rules: new Map(states.map(({ rule, tally }) => [rule.id, times(tally)])) }
 }
 
-/** Of a rule that counts callers together, one caller in so many gets as large a part. */
+/** Reduces the limit of a rule that counts callers together to the part of one caller in `oneOf`. */
 function thin(rule: Rule, oneOf: number): Rule {
   if (oneOf === 1 || rule.by.some(name => !ofTheCall.test(name))) return rule
   return {

@@ -4,9 +4,9 @@ import { engineOf } from '../engine/engine-of.ts'
 import type { Limiter } from '../limiter.ts'
 import type { RuleDocument } from '../rules/rule.ts'
 
-/** What rules read of calls besides method, target, host and address: what a log must have so that they can be replayed. */
+/** The values that rules read of calls besides method, target, host and address: a log must have them so that calls can be replayed. */
 export interface RecordedValues {
-  /** The values of dimensions that distinguish callers, by name. */
+  /** Returns the values of dimensions that distinguish callers, by name. */
   keysOf(call: Call): Record<string, string>
   /** Headers by which rules match, or which say what a call costs. */
   readonly headers: readonly string[]
@@ -17,7 +17,7 @@ const ofTheCall = /^(?:ip|resource|method|host|query:.*)$/
 
 let known: { readonly document: RuleDocument; readonly values: RecordedValues } | undefined
 
-/** Those of the rules in force. */
+/** Returns the recorded values of the rules in force. */
 export function recordedValues(limiter: Limiter): RecordedValues {
   const engine = engineOf(limiter)
   if (known?.document !== engine.document)

@@ -1,20 +1,19 @@
 import type { Call } from '../call.ts'
 import { describeKey } from '../dimensions/describe-key.ts'
 import type { Engine } from '../engine/engine.ts'
-import { type CallerQuery, CallerSketches, type CallerUsage } from '../stats/callers/caller-usage.ts'
+import { type CallerQuery, CallerSketches, type CallerUsage, Timeline } from '../stats/callers/caller-usage.ts'
 import { Sampler } from '../stats/callers/sampler.ts'
-import { Timeline } from '../stats/callers/timeline.ts'
 import type { RefusedCaller } from '../stats/observer.ts'
 import { Refusals, type RefusedCall } from '../stats/refusals.ts'
 import type { Verdict } from '../verdict.ts'
 
-/** Which callers are wanted; a plain value. */
+/** The callers that are wanted; a plain value. */
 export interface CallerSearch extends Omit<CallerQuery, 'wants'> {
   /** In a value of the caller's key. */
   readonly search?: string | undefined
 }
 
-/** Which refusals are wanted; a plain value. */
+/** The refusals that are wanted; a plain value. */
 export interface RefusalSearch {
   readonly count: number
   readonly rule?: string | undefined
@@ -22,12 +21,12 @@ export interface RefusalSearch {
   readonly search?: string | undefined
 }
 
-/** So many calls a second are read, and so many refusals; of more, a sample, so that deciding stays as fast. */
+/** The calls and the refusals that are read in a second; of more, a sample, so that deciding stays as fast. */
 const readPerSecond = 1000
 const longestPath = 256
 const shownMs = Timeline.steps * Timeline.stepMs
 
-/** Who calls and who is refused, from now on: each rule's callers, and the last refusals. */
+/** Watches who calls and who is refused, from now on: each rule's callers, and the last refusals. */
 export class TrafficWatch {
   readonly #engine: Engine
   readonly #now: () => number
@@ -121,7 +120,7 @@ function isFound(search: string, key: string, by: readonly string[]): boolean {
   return Object.values(describeKey(key, by)).some(({ value }) => value.toLowerCase().includes(wanted))
 }
 
-/** A copy, since a piece of a long text keeps all of it in memory. */
+/** Copies a text, since a piece of a long text keeps all of it in memory. */
 function cut(text: string): string {
   return text.length > longestPath ? Buffer.from(text.slice(0, longestPath), 'utf16le').toString('utf16le') : text
 }

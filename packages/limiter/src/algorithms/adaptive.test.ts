@@ -31,7 +31,7 @@ async function start(rule: Partial<RuleOptions> = {}) {
 }
 
 describe('adaptive concurrency in a limiter', () => {
-  it('learns the time and the throughput of calls from how they end', async () => {
+  it('an adaptive rule learns the time and the throughput of calls from how they end', async () => {
     const { limiter, estimate, run } = await start()
     expect(estimate()).toMatchObject({ limit: 100, perSecond: 0, baseMs: 0 })
     run(500)
@@ -41,7 +41,7 @@ describe('adaptive concurrency in a limiter', () => {
     await limiter.close()
   })
 
-  it('learns nothing from calls that callers have left, refunded calls and failures', async () => {
+  it('an adaptive rule learns nothing from calls that callers have left, refunded calls and failures', async () => {
     const { limiter, estimate, run, time } = await start()
     run(500)
     const before = estimate()
@@ -59,7 +59,7 @@ describe('adaptive concurrency in a limiter', () => {
     await limiter.close()
   })
 
-  it('counts every call in shadow, refuses none, and shows the limit that it would use', async () => {
+  it('an adaptive rule in shadow counts every call, refuses none, and shows the limit that it would use', async () => {
     const { limiter, estimate } = await start({ limit: 3, whenFull: 'shadow' })
     const verdicts = await Promise.all(Array.from({ length: 8 }, () => limiter.check(call)))
     expect(verdicts.map(({ allowed }) => allowed)).toEqual(Array(8).fill(true))
@@ -69,7 +69,7 @@ describe('adaptive concurrency in a limiter', () => {
     await limiter.close()
   })
 
-  it('keeps what it has found when the limit of the rule changes', async () => {
+  it('an adaptive rule keeps what it has found when its limit changes', async () => {
     const { limiter, estimate, run, time } = await start()
     run(500)
     const before = estimate()
@@ -78,7 +78,7 @@ describe('adaptive concurrency in a limiter', () => {
     await limiter.close()
   })
 
-  it('refuses with a problem type of its own and a time to come back that varies', async () => {
+  it('an adaptive rule refuses with a problem type of its own and a time to come back that varies', async () => {
     const { refusal } = await import('../answers/answer.ts')
     const { limiter } = await start({ limit: 1 })
     await limiter.check(call)
@@ -91,7 +91,7 @@ describe('adaptive concurrency in a limiter', () => {
     await limiter.close()
   })
 
-  it('forgets keys that are idle for long, and keeps no more than the store may hold', async () => {
+  it('an adaptive rule forgets keys that are idle for long, and keeps no more than the store may hold', async () => {
     const time = { ms: 1_000_000 }
     const rule: RuleOptions = { id: 'per-account', algorithm: 'adaptive', by: 'account', limit: 10 }
     const limiter = await createLimiter({ rules: [rule], clock: () => time.ms, maxKeys: 50 })
@@ -111,7 +111,7 @@ describe('adaptive concurrency in a limiter', () => {
     [{ min: 10, limit: 5 }, /min 10 is above the limit 5: .*lower min or raise limit/],
     [{ min: 0, limit: 5 }, /min/],
     [{ limit: '10/s' }, /a bare count: write 10/],
-  ])('rejects %j with a remedy', async (options, message) => {
+  ])('an adaptive rule rejects %j with a remedy', async (options, message) => {
     const rule = { id: 'backend', algorithm: 'adaptive', ...options } as unknown as RuleOptions
     await expect(createLimiter({ rules: [rule] })).rejects.toThrow(message)
   })

@@ -356,10 +356,17 @@ function envelopeOf(shape: BucketShape, { perStep, stepUs }: Rate, perUs: number
   const { capacity, largest, startsEmpty, isInterval, timeoutUs } = shape
   const step = isInterval ? perStep : 0
   const ceiling: Shape = { kind: 'bucket', units: capacity + step, perUs }
-  if (startsEmpty || perStep === 0) return { largest, ceiling }
+  // the first call begins a period, and the others come just before its end
+  const mostByStep = (lengthUs: number): number =>
+    Math.max(
+      capacity + perStep * (Math.ceil(lengthUs / stepUs) - 1),
+      capacity - 1 + perStep * Math.ceil((lengthUs - 1) / stepUs),
+    )
+  const most = isInterval && capacity > 0 ? mostByStep : undefined
+  if (startsEmpty || perStep === 0) return { largest, ceiling, most }
   if (isInterval) {
     const periodUs = Math.ceil(capacity / perStep) * stepUs
-    return { largest, ceiling, floor: { kind: 'window', units: capacity, periodUs } }
+    return { largest, ceiling, most, floor: { kind: 'window', units: capacity, periodUs } }
   }
   // a call that has waited leaves less than a whole token
   const units = timeoutUs > 0 ? Math.max(0, capacity - 1) : capacity

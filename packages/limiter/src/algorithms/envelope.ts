@@ -25,5 +25,7 @@ export interface Envelope {
   /** Whether this holds only if every call costs 1. */
   readonly onlyForCost1?: boolean | undefined
   readonly ceiling?: Shape | undefined
+  /** The most that it admits in any interval of so many microseconds, if the ceiling is higher than that. */
+  readonly most?: ((lengthUs: number) => number) | undefined
   readonly floor?: Shape | undefined
 }

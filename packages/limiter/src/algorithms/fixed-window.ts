@@ -251,5 +251,11 @@ function envelopeOf(units: number, periodUs: number, aligned: boolean): Envelope
   const kind = aligned ? 'clock-window' : 'window'
   const floor = { kind, units, periodUs } as const
   const ceiling = aligned ? floor : ({ kind: 'bucket', units: 2 * units, perUs: units / periodUs } as const)
-  return { largest: units, ceiling, floor }
+  if (aligned) return { largest: units, ceiling, floor }
+  // the first call begins a window, and the others come just before its end
+  const most = (lengthUs: number): number =>
+    units === 0
+      ? 0
+      : Math.max(units * Math.ceil(lengthUs / periodUs), units - 1 + units * Math.ceil((lengthUs - 1) / periodUs))
+  return { largest: units, ceiling, floor, most }
 }

@@ -10,7 +10,7 @@ export interface Refusal {
   readonly body: string
 }
 
-/** What a refusal is made of. */
+/** The parts of a verdict that a refusal is made of. */
 type RefusedVerdict = Pick<Verdict, 'decisions' | 'answer' | 'rule' | 'reason' | 'retryAfterMs'>
 
 const problemTypes = 'https://iana.org/assignments/http-problem-types#'
@@ -24,7 +24,7 @@ const problemTypeOf: Readonly<Record<number, string>> = {
 const OVERLOAD_TYPE = 'urn:diana:problem:overload'
 const MOST_RETRY_SECONDS = 5
 
-/** When to try again after overload: 1 to 5 seconds, at random. */
+/** Returns when to try again after overload: 1 to 5 seconds, at random. */
 export function overloadRetrySeconds(): number {
   return 1 + Math.floor(Math.random() * MOST_RETRY_SECONDS)
 }
@@ -42,7 +42,7 @@ const sentences: Readonly<Record<Reason, (rule: string) => string>> = {
   blocked: rule => `Blocked for a time by rule "${rule}"`,
 }
 
-/** The answer to a caller whose call was refused. */
+/** Returns the answer to a caller whose call was refused. */
 export function refusal(verdict: RefusedVerdict, nowMs: number): Refusal {
   const { status } = verdict.answer
   const retryAfter = retryAfterSeconds(verdict)
@@ -80,7 +80,7 @@ function violatedPolicies({ decisions, rule }: RefusedVerdict): string[] {
   return names.length === 0 && rule !== undefined ? [rule] : names
 }
 
-/** Whole seconds, never 0. If no moment is known, the longest period of the rule that refused. */
+/** Returns whole seconds, never 0. If no moment is known, the longest period of the rule that refused. */
 function retryAfterSeconds({ retryAfterMs, decisions, rule, reason }: RefusedVerdict): number {
   let ms = retryAfterMs
   // callers who come back together would overload the service again

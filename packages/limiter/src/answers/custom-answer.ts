@@ -16,7 +16,7 @@ export interface CustomAnswer {
   readonly headers?: Readonly<Record<string, string>> | undefined
 }
 
-/** The refusal as the application wants it answered; throws if it cannot be sent so. */
+/** Returns the refusal as the application wants it answered; throws if it cannot be sent so. */
 export function customRefusal(verdict: Verdict, nowMs: number, custom: CustomAnswer | undefined): Refusal {
   if (custom === undefined || custom === null) return refusal(verdict, nowMs)
   const { status = verdict.answer.status, body, contentType, headers = {} } = custom

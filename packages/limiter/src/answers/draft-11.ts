@@ -1,11 +1,11 @@
 import type { Decision, Verdict } from '../verdict.ts'
 
-/** Where headers are written: to a framework's reply, or into a list. */
+/** The place where headers are written: a framework's reply, or a list. */
 export interface HeaderSink<Reply> {
   setHeader(reply: Reply, name: string, value: string): void
 }
 
-/** What headers report of a verdict. */
+/** The part of a verdict that headers report. */
 export type Limits = Pick<Verdict, 'decisions' | 'answer'>
 
 /** Structured fields (RFC 9651) know integers of at most 15 digits. */
@@ -13,7 +13,7 @@ const MAX_INTEGER = 999_999_999_999_999
 
 const MAX_LISTS = 10_000
 
-/** How one limit stood when it was last written. */
+/** The numbers of one limit when it was last written. */
 interface Standing {
   list: PolicyList | undefined
   remaining: number
@@ -40,7 +40,7 @@ export class PolicyList {
   static #known = 0
 
   readonly text: string
-  /** How the last limit begins in the list of what is left: `"sms";r=`, or `, "sms#2";r=`. */
+  /** The beginning of the last limit in the list of what is left: `"sms";r=`, or `, "sms#2";r=`. */
   readonly #lastName: string
   readonly #level: number
   readonly #last: Decision | undefined
@@ -85,7 +85,7 @@ export class PolicyList {
     return longer
   }
 
-  /** What the last limit has left, as in the other list; without seconds if no moment is known. */
+  /** Writes what the last limit has left, as in the other list; without seconds if no moment is known. */
   standing(remaining: number, seconds: number | undefined): string {
     const place = (remaining * 31 + (seconds ?? 0) * 7 + this.#seed) & (standings.length - 1)
     const latest = standings[place]!
@@ -104,12 +104,12 @@ export class PolicyList {
   }
 }
 
-/** The first limit of a rule bears the rule's name, the others `name#2`, `name#3`: no rule is called that. */
+/** Names a policy: the first limit of a rule bears the rule's name, the others `name#2`, `name#3`, and no rule is called that. */
 export function policyName(rule: string, level: number): string {
   return level === 1 ? rule : `${rule}#${level}`
 }
 
-/** A limit without a period is on calls under way, and has no window to name. */
+/** Returns the window of a limit; one without a period is on calls under way, and has none to name. */
 export function windowOf({ periodMs, unit }: Decision): string {
   if (periodMs === 0) return ';qu="concurrent-requests"'
   return `${unit === undefined ? '' : `;qu="${unit}"`};w=${Math.ceil(periodMs / 1000)}`
@@ -119,7 +119,7 @@ export function whole(count: number): number {
   return count > MAX_INTEGER ? MAX_INTEGER : Math.floor(count)
 }
 
-/** draft-ietf-httpapi-ratelimit-headers-11: two lists, with one item per limit under the same name. */
+/** Writes draft-ietf-httpapi-ratelimit-headers-11: two lists, with one item per limit under the same name. */
 export function writeDraft11<Reply>({ decisions }: Limits, sink: HeaderSink<Reply>, reply: Reply): void {
   let policies = PolicyList.empty
   let standings = ''
@@ -138,7 +138,10 @@ export function refuses(decision: Decision): boolean {
   return !decision.allowed && !decision.shadow
 }
 
-/** A limit that refuses names the moment at which it would let the call pass, so that Retry-After is never earlier. */
+/**
+ * Returns when a limit resets; one that refuses names the moment at which it would let the call pass, so that Retry-After is never
+ * earlier.
+ */
 export function resetMs(decision: Decision): number {
   return refuses(decision) ? decision.retryAfterMs : decision.resetAfterMs
 }

@@ -1,7 +1,6 @@
 import type { HeaderStyle } from '../rules/rule.ts'
 import { type HeaderSink, type Limits, resetMs, resetSeconds, whole, windowOf, writeDraft11 } from './draft-11.ts'
-import { tightestLimit } from './tightest-limit.ts'
-import { writeTokenHeaders } from './token-headers.ts'
+import { tightestLimit, writeTokenHeaders } from './token-headers.ts'
 
 /** A header's name and value. */
 export type HeaderLine = readonly [name: string, value: string]
@@ -23,7 +22,7 @@ export const headerWriters: Readonly<Record<HeaderStyle, HeaderWriter>> = {
   none: () => {},
 }
 
-/** The rate limit headers of any answer. Shadow limits are not shown. */
+/** Returns the rate limit headers of any answer. Shadow limits are not shown. */
 export function rateLimitHeaders(verdict: Limits, nowMs: number): HeaderLine[] {
   const lines: HeaderLine[] = []
   headerWriters[verdict.answer.headers](verdict, intoLines, lines, () => nowMs)
@@ -31,7 +30,7 @@ export function rateLimitHeaders(verdict: Limits, nowMs: number): HeaderLine[] {
   return lines
 }
 
-/** draft 7: the policies without names, and the numbers of the limit that binds most in one header. */
+/** Writes draft 7: the policies without names, and the numbers of the limit that binds most in one header. */
 function writeDraft7<Reply>(verdict: Limits, sink: HeaderSink<Reply>, reply: Reply): void {
   const tightest = tightestLimit(verdict)
   if (tightest === undefined) return
@@ -42,7 +41,7 @@ function writeDraft7<Reply>(verdict: Limits, sink: HeaderSink<Reply>, reply: Rep
   sink.setHeader(reply, 'RateLimit', numbers)
 }
 
-/** draft 6: the policies without names, and the numbers of the limit that binds most. */
+/** Writes draft 6: the policies without names, and the numbers of the limit that binds most. */
 function writeDraft6<Reply>(verdict: Limits, sink: HeaderSink<Reply>, reply: Reply): void {
   const tightest = tightestLimit(verdict)
   if (tightest === undefined) return
@@ -62,7 +61,7 @@ function unnamedPolicies({ decisions }: Limits): string {
   return policies
 }
 
-/** X-RateLimit-*: servers disagree on Reset; this is seconds since 1970, as GitHub and express-rate-limit send it. */
+/** Writes X-RateLimit-*: servers disagree on Reset; this is seconds since 1970, as GitHub and express-rate-limit send it. */
 function writeLegacy<Reply>(verdict: Limits, sink: HeaderSink<Reply>, reply: Reply, nowMs: () => number): void {
   const tightest = tightestLimit(verdict)
   if (tightest === undefined) return

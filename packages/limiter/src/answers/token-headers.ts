@@ -1,10 +1,9 @@
 import type { Decision } from '../verdict.ts'
 import { type HeaderSink, type Limits, resetMs, whole } from './draft-11.ts'
-import { tightestLimit } from './tightest-limit.ts'
 
 const TOKENS = 'tokens'
 
-/** The headers by which clients of LLM APIs slow down: the tightest limit on calls, and the tightest on tokens. */
+/** Writes the headers by which clients of LLM APIs slow down: the tightest limit on calls, and the tightest on tokens. */
 export function writeTokenHeaders<Reply>({ decisions, answer }: Limits, sink: HeaderSink<Reply>, reply: Reply): void {
   const write = (kind: string, counts: (decision: Decision) => boolean): void => {
     const tightest = tightestLimit({ decisions: decisions.filter(counts), answer })
@@ -25,4 +24,19 @@ export function resetText(ms: number): string {
   const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60)]
   const parts = hours > 0 ? `${hours}h${minutes}m` : minutes > 0 ? `${minutes}m` : ''
   return `${parts}${seconds % 60}s`
+}
+
+/** Finds the limit with least left, of those that refuse, or else of all; of equals, the one that takes longest. */
+export function tightestLimit({ decisions }: Limits): Decision | undefined {
+  let tightest: Decision | undefined
+  for (const decision of decisions) {
+    if (!decision.shadow && (tightest === undefined || isTighter(decision, tightest))) tightest = decision
+  }
+  return tightest
+}
+
+function isTighter(one: Decision, other: Decision): boolean {
+  if (one.allowed !== other.allowed) return other.allowed
+  if (one.remaining !== other.remaining) return one.remaining < other.remaining
+  return resetMs(one) > resetMs(other)
 }

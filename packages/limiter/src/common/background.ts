@@ -1,7 +1,7 @@
 import { reportFault } from './faults.ts'
 
 /**
- * Work in the background: timers, sweeps and queues. No caller waits for it, so an error would reach nobody, and one bad member would
+ * Work in the background: timers, sweeps and queues. No caller waits for it, so no caller would see an error, and one bad member would
  * stop the work for all others. Everything that runs again and again runs through these functions.
  */
 

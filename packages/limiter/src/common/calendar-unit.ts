@@ -5,7 +5,7 @@ export type CalendarUnit = (typeof CALENDAR_UNITS)[number]
 
 const DAY_MS = 86_400_000
 
-/** How long a period is at most, apart from changes of the clock: what headers and reports say of it. */
+/** The longest periods, apart from changes of the clock, as headers and reports state them. */
 export const USUAL_MS: Readonly<Record<CalendarUnit, number>> = {
   day: DAY_MS,
   week: 7 * DAY_MS,

@@ -12,7 +12,10 @@ const { hrtime } = process
 const [startSeconds, startNs] = hrtime()
 const startUs = Math.round(steadyClock() * 1000) - startSeconds * 1e6 - Math.floor(startNs / 1000)
 
-/** The same in whole microseconds, by the cheapest call that reads it: most of what a decision takes is this. */
+/**
+ * Returns the time of the steady clock in whole microseconds, by the cheapest call that reads it: most of what a decision takes is
+ * this.
+ */
 export function steadyMicroseconds(): number {
   const time = hrtime()
   return startUs + time[0] * 1e6 + Math.floor(time[1] / 1000)
@@ -22,8 +25,8 @@ export function steadyMicroseconds(): number {
 const STEP_US = 1_000_000
 
 /**
- * The clock in whole microseconds, as meters count; an invalid time counts as no progress, and a clock that steps back
- * continues from its last time.
+ * Returns the clock in whole microseconds, as meters count; an invalid time counts as no progress, and a clock that steps back
+ * continues from its last time. /
  */
 export function inMicroseconds(clock: Clock): () => number {
   let latest = 0

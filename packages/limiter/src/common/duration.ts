@@ -24,7 +24,7 @@ const spellings: readonly (readonly [RegExp, number])[] = [
   [/^(?:w|weeks?)$/i, 7 * 86_400_000],
 ]
 
-/** What a person meant by something close to a duration: `5 sec` is `5s`, `1.5s` is `1500ms`, `hour` is `1h`. */
+/** Guesses what a person meant by something close to a duration: `5 sec` is `5s`, `1.5s` is `1500ms`, `hour` is `1h`. */
 export function guessDuration(text: string): string | undefined {
   const [, digits, word] = /^ {0,3}(\d{0,12}(?:\.\d{1,6})?) {0,3}([a-z]{1,12}) {0,3}$/i.exec(text) ?? []
   const [, size] = spellings.find(([spelling]) => spelling.test(word ?? '')) ?? []
@@ -36,7 +36,7 @@ function inBounds(ms: number): number | undefined {
   return ms >= 1 && ms <= MAX_MS ? ms : undefined
 }
 
-/** What is wrong with a value that is not a duration. */
+/** Says what is wrong with a value that is not a duration. */
 export function durationFault(input: unknown): string {
   const guess = typeof input === 'string' ? guessDuration(input) : undefined
   if (guess !== undefined) return `"${input}" is not a duration: did you mean ${guess}?`

@@ -1,6 +1,6 @@
 import { warnOnce } from './warn-once.ts'
 
-/** How many places are counted by name; they are named in the code, never by a caller. */
+/** The number of places that are counted by name; they are named in the code, never by a caller. */
 const MOST_PLACES = 200
 
 const counts = new Map<string, number>()
@@ -19,12 +19,12 @@ export function countFault(place: string): void {
   if (counts.has(place) || counts.size < MOST_PLACES) counts.set(place, (counts.get(place) ?? 0) + 1)
 }
 
-/** The errors of this process since its start, by place. */
+/** Returns the errors of this process since its start, by place. */
 export function faultCounts(): Readonly<Record<string, number>> {
   return Object.fromEntries(counts)
 }
 
-/** The stack of an error, or the text of whatever was thrown. */
+/** Returns the stack of an error, or the text of whatever was thrown. */
 export function textOf(error: unknown): string {
   try {
     return error instanceof Error ? (error.stack ?? error.message) : String(error)

@@ -1,6 +1,6 @@
 import type * as z from '../shapes/index.ts'
 
-/** What option schemas are made of; given to functions, so that schemas are made only when rules are parsed. */
+/** The functions that option schemas are made of; given to functions, so that schemas are made only when rules are parsed. */
 export interface SchemaKit {
   readonly z: Shapes
   /** A duration such as `10s`, read as milliseconds. */

@@ -10,7 +10,7 @@ const { O_RDONLY, O_NONBLOCK = 0, O_NOFOLLOW = 0 } = constants
 export interface ReadOptions {
   /** 1 MiB unless given; a larger file is an error. */
   readonly mostBytes?: number | undefined
-  /** A symbolic link is an error. */
+  /** True if a symbolic link is an error. */
   readonly noLinks?: boolean | undefined
   /** Throws if the file may not be read. */
   readonly accept?: ((stats: Stats) => void) | undefined
@@ -34,7 +34,7 @@ export async function readRegularFile(path: string, options: ReadOptions = {}): 
   }
 }
 
-/** The same, synchronously. */
+/** Reads a regular file synchronously. */
 export function readRegularFileSync(path: string, options: ReadOptions = {}): Buffer {
   const file = openSync(path, flagsOf(options))
   try {
@@ -59,7 +59,7 @@ export async function assertRegularFile(path: string): Promise<void> {
   if (stats) accept(stats, { mostBytes: Number.POSITIVE_INFINITY })
 }
 
-/** Why a file could not be read, in short: the system's code, or the problem. */
+/** Says why a file could not be read, in short: the system's code, or the problem. */
 export function fileFault(cause: unknown): string {
   const { code, message } = cause as NodeJS.ErrnoException
   return code ?? message

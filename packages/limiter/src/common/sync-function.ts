@@ -1,11 +1,11 @@
 import { warnWhile } from './warn-once.ts'
 
-/** Whether a function is declared async, and so can never return a value itself. */
+/** True if a function is declared async, and so can never return a value itself. */
 export function isAsyncFunction(value: unknown): boolean {
   return typeof value === 'function' && /^Async(?:Generator)?Function$/.test(value.constructor.name)
 }
 
-/** The return value of an application's function; a promise is reported to the operator and counts as no value. */
+/** Returns the return value of an application's function; a promise is reported to the operator and counts as no value. */
 export function valueNow<T>(value: T, name: string): T | undefined {
   if (typeof value !== 'object' || value === null || typeof (value as { then?: unknown }).then !== 'function')
     return value

@@ -2,10 +2,10 @@ import { isUtf8 } from 'node:buffer'
 import type { BodyField, CallBody } from '../call.ts'
 import { foldedName, type JsonPath, jsonFields } from './reading/json-numbers.ts'
 
-/** How much of a request's body is read. */
+/** The part of a request's body that is read. */
 export const PREFIX_BYTES = 65_536
 
-/** What is known of the bytes of a body. */
+/** The known bytes of a body. */
 export interface BodyPart {
   /** True if there are no more. */
   readonly isWhole: boolean
@@ -20,14 +20,14 @@ const nothing: BodyField = { number: undefined, mayLack: true, items: 0 }
 /** A field that may be there, with any value. */
 const anything: BodyField = { number: Number.NaN, mayLack: true, items: Number.NaN }
 
-/** A body that cannot be read, as one that is compressed or did not come in time. */
+/** Returns a body that cannot be read, as one that is compressed or did not come in time. */
 export function unreadableBody(bytes: number | undefined): CallBody {
   return bodyOf(bytes, paths => paths.map(() => anything))
 }
 
 export const emptyBody: CallBody = bodyOf(0, paths => paths.map(() => nothing))
 
-/** A body by its first bytes. If there are more, a field may be behind them, or there a second time: nothing of it is believed. */
+/** Returns a body by its first bytes. If there are more, a field may be behind them, or there a second time: nothing of it is believed. */
 export function bodyOfPrefix(prefix: Buffer, { isWhole, bytes, type }: BodyPart): CallBody {
   if (isWhole && prefix.length === 0) return emptyBody
   if (!isWhole || !isUtf8(prefix) || hasOtherReading(type, prefix)) {
@@ -38,7 +38,7 @@ export function bodyOfPrefix(prefix: Buffer, { isWhole, bytes, type }: BodyPart)
   )
 }
 
-/** A body that the application's framework has parsed: an object, or the text or bytes of one. */
+/** Returns a body that the application's framework has parsed: an object, or the text or bytes of one. */
 export function bodyOfValue(value: unknown, bytes: number | undefined): CallBody | undefined {
   if (typeof value === 'string') return bodyOfPrefix(Buffer.from(value.slice(0, PREFIX_BYTES)), partOf(value, bytes))
   if (value instanceof Uint8Array) {

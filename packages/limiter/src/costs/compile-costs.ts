@@ -7,13 +7,13 @@ import { usageFormats } from './usage/index.ts'
 
 /** A rule's cost, ready to be read from requests and answers. */
 export interface CompiledCost {
-  /** What a call is charged before its cost is known; undefined if the rule does not say. */
+  /** Returns what a call is charged before its cost is known; undefined if the rule does not say. */
   readonly estimate: ((call: Call) => number) | undefined
-  /** Whether that needs the request's body. */
+  /** True if that needs the request's body. */
   readonly readsBody: boolean
-  /** How answers are read; undefined if they are not. */
+  /** The way in which answers are read; undefined if they are not. */
   readonly settle: SettleInput | undefined
-  /** What is counted, as headers name it: `tokens`. */
+  /** The counted unit, as headers name it: `tokens`. */
   readonly unit: string | undefined
   /** Reads answers for several such inputs; filters get it from here, so that they load nothing that most rules do not need. */
   readonly readAnswer: ReadAnswer
@@ -22,7 +22,7 @@ export interface CompiledCost {
 export type ReadAnswer = (inputs: readonly (SettleInput | undefined)[], headers: AnswerHeaders) => AnswerReader
 
 const evenly = { input: 1, cached: 1, output: 1 }
-/** About how many bytes a token has. */
+/** The number of bytes of a token, about. */
 export const BYTES_PER_TOKEN = 4
 
 export function compileCosts({ reserve, settle, weights = evenly, unit }: MeasuredCost): CompiledCost {
@@ -44,12 +44,12 @@ export function compileCosts({ reserve, settle, weights = evenly, unit }: Measur
   }
 }
 
-/** The part of an estimate for the request itself, if a usage format is named and nothing is said of it. */
+/** Returns the part of an estimate for the request itself, if a usage format is named and nothing is said of it. */
 function ownPlus({ from, plus }: ReserveSettings): ReserveSource[] {
   return plus.length === 0 && from.some(isFormat) ? [{ kind: 'bytes', per: BYTES_PER_TOKEN, weight: 1 }] : []
 }
 
-/** What multiplies the fields of `from` in the formats that have them. */
+/** Returns what multiplies the fields of `from` in the formats that have them. */
 function knownTimes({ from }: ReserveSettings): ReserveSource[][] {
   const fields = from.flatMap(text => (text.startsWith('json:') ? [text.slice('json:'.length)] : []))
   const formats = usageFormats.filter(

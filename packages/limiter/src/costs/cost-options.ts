@@ -29,6 +29,6 @@ export interface MeasuredCost {
   readonly reserve?: ReserveSettings | undefined
   readonly settle?: SettleSettings | undefined
   readonly weights?: WeightOptions | undefined
-  /** What is counted, as headers name it; left out, tokens if the usage is one that rules know by name. */
+  /** The counted unit, as headers name it; left out, tokens if the usage is one that rules know by name. */
   readonly unit?: string | undefined
 }

@@ -3,16 +3,16 @@ import type { ReserveInput, ReserveSource } from './cost-input.ts'
 
 type BodySource = Extract<ReserveSource, { readonly path: readonly string[] }>
 
-/** What a request has: its fields by the sources that read them. */
+/** The readings of a request: its fields by the sources that read them. */
 interface Reading {
   readonly call: Call
   readonly fields: ReadonlyMap<ReserveSource, BodyField>
 }
 
 /**
- * What a call is charged before its cost is known: the largest of `from` that the request has, times `times`, and `plus`, within
- * bounds. What cannot be read counts as `max`, and what can be read in two ways as the larger, so that no call gets cheaper by being
- * hard to read.
+ * Computes what a call is charged before its cost is known: the largest of `from` that the request has, times `times`, and `plus`,
+ * within bounds. What cannot be read counts as `max`, and what can be read in two ways as the larger, so that no call gets cheaper
+ * by being hard to read. /
  */
 export function estimateOf(input: ReserveInput): (call: Call) => number {
   const { from, plus, times, min, max, typical = max } = input
@@ -31,7 +31,7 @@ export function estimateOf(input: ReserveInput): (call: Call) => number {
   }
 }
 
-/** Whether an estimate needs more of a request than its headers. */
+/** True if an estimate needs more of a request than its headers. */
 export function readsBody({ from, plus, times }: ReserveInput): boolean {
   return [...from, ...plus, ...times.flat()].some(source => isInBody(source) || source.kind === 'bytes')
 }
@@ -48,7 +48,7 @@ function fieldsOf(body: CallBody | undefined, paths: readonly BodySource['path']
   })
 }
 
-/** The largest of these that the request has; 1 if it has none. */
+/** Returns the largest of these that the request has; 1 if it has none. */
 function mostOf(group: readonly ReserveSource[], reading: Reading): number {
   return Math.max(1, ...group.map(source => amountOf(source, reading) ?? 1))
 }
@@ -63,7 +63,7 @@ function weightedAmount(source: ReserveSource, reading: Reading): number | undef
   return amount === undefined ? undefined : amount * source.weight
 }
 
-/** Undefined if the request does not have it; NaN if it has something that is not a number of 0 or more. */
+/** Returns the amount of a source; undefined if the request does not have it, NaN if it has something that is not a number of 0 or more. */
 function amountOf(source: ReserveSource, { call, fields }: Reading): number | undefined {
   switch (source.kind) {
     case 'number':

@@ -11,7 +11,7 @@ import type { FieldReader } from './usage/usage-format.ts'
 export interface ReportedCost {
   readonly amount: number
   readonly by: 'usage' | 'header'
-  /** Whether it reported more than the rule accepts. */
+  /** True if it reported more than the rule accepts. */
   readonly isBounded: boolean
 }
 
@@ -52,7 +52,7 @@ export class AnswerReader {
     this.#ends?.add(chunk)
   }
 
-  /** What each input finds, undefined if nothing; a promise if the answer has to be decoded. */
+  /** Returns what each input finds, undefined if nothing; a promise if the answer has to be decoded. */
   read(): readonly (ReportedCost | undefined)[] | Promise<readonly (ReportedCost | undefined)[]> {
     const ends = this.#ends
     if (ends === undefined || ends.bytes === 0) return this.#amounts(undefined)
@@ -107,7 +107,7 @@ export class AnswerReader {
   }
 }
 
-/** What is searched for in an answer. */
+/** The fields that are searched for in an answer. */
 interface Plan {
   readonly inputs: Inputs
   readonly paths: readonly JsonPath[]
@@ -173,7 +173,7 @@ function formOf(contentType: string): EventForm | undefined {
   return type.endsWith('/x-ndjson') || type.endsWith('/jsonl') || type.endsWith('/ndjson') ? 'lines' : undefined
 }
 
-/** The parts of a decoded answer that would have been kept of a plain one. */
+/** Returns the parts of a decoded answer that would have been kept of a plain one. */
 function partsOf(bytes: Buffer): Pick<AnswerEnds, 'head' | 'tail' | 'isWhole'> {
   if (bytes.length <= TAIL_BYTES + HEAD_BYTES) return { head: undefined, tail: bytes, isWhole: true }
   return { head: bytes.subarray(0, HEAD_BYTES), tail: bytes.subarray(-TAIL_BYTES), isWhole: false }

@@ -4,7 +4,7 @@ import type { MembershipRegistry } from '../stores/membership/registry.ts'
 import type { RedisTarget } from '../stores/redis/connection/client.ts'
 import type { SharedStore } from '../stores/store.ts'
 
-/** Where Redis is: a URL, URLs of a Cluster, a client, or a function that sends a command. */
+/** The place of Redis: a URL, URLs of a Cluster, a client, or a function that sends a command. */
 export interface RedisStoreOptions extends StoreOptions {
   readonly redis: RedisTarget
 }
@@ -55,7 +55,7 @@ function assertMethods(custom: unknown): void {
   throw fault(`store.custom lacks ${missing.join(', ')}: give an object with the methods of SharedStore`)
 }
 
-/** The option as a rule file would have it: an object has no form there, and is represented by an address. */
+/** Returns the option as a rule file would have it: an object has no form there, and is represented by an address. */
 export function storeInput(store: GivenStore): StoreOptions & { redis: string | readonly string[] } {
   if ('custom' in store) {
     const { custom: _, ...options } = store

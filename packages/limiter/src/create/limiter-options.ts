@@ -8,7 +8,7 @@ import type { GivenStore } from './given-store.ts'
 
 /** A rule file's path, or the options of a rule file in code; and the options that a rule file does not have. */
 export interface LimiterOptions extends Omit<DocumentOptions, 'store'> {
-  /** Where rules are counted for the whole fleet: Redis, or a store of your own. */
+  /** The store in which rules are counted for the whole fleet: Redis, or one of your own. */
   readonly store?: GivenStore | undefined
   /** Path of a rule file; the rules then come from there. */
   readonly config?: string | undefined
@@ -27,7 +27,7 @@ export interface LimiterOptions extends Omit<DocumentOptions, 'store'> {
    * number of processes is given, each has its share of the limits from the start if the counting process dies.
    */
   readonly counting?: string | { readonly socket: string; readonly processes: number } | undefined
-  /** Whether this process decides no calls and only reads: no share of a limit is reserved for it. */
+  /** True if this process decides no calls and only reads: no share of a limit is reserved for it. */
   readonly isObserver?: boolean | undefined
   /**
    * No call waits longer for the fleet's store than so many milliseconds, whatever `store` says; a function of the sections of the
@@ -39,6 +39,6 @@ export interface LimiterOptions extends Omit<DocumentOptions, 'store'> {
    * is refused at once. A function of the sections of the rule file, as it is at the start.
    */
   readonly maxWaitMs?: number | ((sections: Readonly<Record<string, unknown>>) => number) | undefined
-  /** How many keys are counted separately in this process; default a million. */
+  /** The number of keys that are counted separately in this process; default a million. */
   readonly maxKeys?: number | undefined
 }

@@ -59,7 +59,7 @@ function openCustom(custom: CustomStoreOptions['custom'], isObserver = false): O
   return { fleet: custom, registry, disconnect: () => {} }
 }
 
-/** What was given in code, except for addresses, which are taken as they were read: they may be in the environment. */
+/** Returns what was given in code, except for addresses, which are taken as they were read: they may be in the environment. */
 function targetIn(given: RedisTarget | undefined, urls: readonly string[]): RedisTarget {
   if (Array.isArray(given)) return urls
   if (given !== undefined && typeof given !== 'string') return given

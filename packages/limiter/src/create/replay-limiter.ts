@@ -2,6 +2,7 @@ import type { Call } from '../call.ts'
 import type { Clock } from '../common/clock.ts'
 import { DENIED, RuleSelector } from '../decision/rule-selector.ts'
 import type { RuleState } from '../decision/rule-state.ts'
+import type { SharedStoresOptions } from '../engine/create-shared-stores.ts'
 import { Engine } from '../engine/engine.ts'
 import type { AddressReader } from '../http/ip-address.ts'
 import { Limiter } from '../limiter.ts'
@@ -15,6 +16,8 @@ export interface ReplayOptions {
   readonly clock: Clock
   readonly timers?: Timers | undefined
   readonly maxKeys?: number | undefined
+  /** Where rules of the fleet are counted, for a process among several; left out, they are counted here. */
+  readonly fleet?: Pick<SharedStoresOptions, 'fleet' | 'registry' | 'onReady' | 'onLost'> | undefined
 }
 
 /** The rules of a document and a limiter that decides by them, with moments and timers of a recording. Nothing is connected or followed. */
@@ -22,6 +25,8 @@ export interface ReplayLimiter {
   readonly limiter: Limiter
   readonly rules: readonly CompiledRule[]
   readonly addressOf: AddressReader
+  /** Joins the other processes of the fleet, if there is one. */
+  start(): Promise<void>
   /** Puts the rules of a call into `found` and returns their number; -1 if the call is denied regardless of counts. */
   select(call: Call, found: CompiledRule[]): number
   /** The rule that denied the call selected last; undefined if the document did. */
@@ -31,27 +36,36 @@ export interface ReplayLimiter {
 /** Throws if the document names what cannot be compiled. Rules that are counted for a fleet are counted here. */
 export function createReplayLimiter(document: RuleDocument, options: ReplayOptions): ReplayLimiter {
   const vocabulary = mergeExtensions(options.extensions ?? {}, [])
-  const { store: _store, remote: _remote, sections: _sections, ...rest } = document
-  const local = { ...rest, rules: document.rules.map(rule => ({ ...rule, count: 'local' as const })) }
+  const { store, remote: _remote, sections: _sections, ...rest } = document
+  const { fleet } = options
+  const local: RuleDocument = fleet
+    ? { ...rest, store }
+    : { ...rest, rules: document.rules.map(rule => ({ ...rule, count: 'local' })) }
   const engine = new Engine({
     ...{ document: local, vocabulary, algorithms: vocabulary.algorithms, dimensions: vocabulary.dimensions },
     ...{ clock: options.clock, timers: options.timers, maxKeys: options.maxKeys },
+    ...fleet,
   })
-  const compiled = engine.compile(local)
-  const selector = new RuleSelector(engine.decider.rules, compiled)
+  let made: RuleSelector | undefined
+  // most callers never ask for it
+  const selector = (): RuleSelector => {
+    made ??= new RuleSelector(engine.decider.rules, engine.compile(local))
+    return made
+  }
   const states: RuleState[] = []
   return {
     limiter: new Limiter(engine),
     rules: engine.decider.rules.map(({ rule }) => rule),
     addressOf: engine.addressOf,
+    start: () => engine.start(),
     select(call, found) {
-      const size = selector.find(call, states, undefined)
+      const size = selector().find(call, states, undefined)
       if (size === DENIED) return size
       for (let i = 0; i < size; i++) found[i] = states[i]!.rule
       return size
     },
     get deniedBy() {
-      return selector.deniedBy?.rule
+      return selector().deniedBy?.rule
     },
   }
 }

@@ -64,7 +64,7 @@ export function clearCaller(
   return counter && shared?.reset(counter, key)
 }
 
-/** The callers that a rule blocks now, by itself or by `block`. */
+/** Returns the callers that a rule blocks now, by itself or by `block`. */
 export async function blockedBy(state: RuleState, { shared, now }: BlocklistContext): Promise<BlockedCaller[]> {
   const { rule, blocks } = state
   if (!blocks) return []
@@ -83,7 +83,7 @@ export async function blockedBy(state: RuleState, { shared, now }: BlocklistCont
   return charges.flatMap(({ key, delays }) => blockedFor(rule.id, key, delays[0] ?? 0))
 }
 
-/** For how long a rule still blocks the caller of a call; 0 if it does not. */
+/** Returns for how long a rule still blocks the caller of a call; 0 if it does not. */
 export async function blockLeftMs({ rule, blocks }: RuleState, call: Call, context: BlocklistContext): Promise<number> {
   if (!blocks) return 0
   const { store, shared, now } = context
@@ -144,13 +144,13 @@ export type PlainKey = string | number | readonly (string | number)[] | Readonly
 /** A caller of a rule: a call of theirs, plain values, or the key under which `blocks` lists them. */
 export type Who = Call | PlainKey | Pick<BlockedCaller, 'key'>
 
-/** The key under which a rule counts a caller. */
+/** Returns the key under which a rule counts a caller. */
 export function keyOf({ rule }: RuleState, who: Who): string {
   if (isCall(who)) return rule.key(who)
   return isListed(who) ? who.key : rule.key(callBy(rule, who))
 }
 
-/** A call that a rule counts under the caller's key. */
+/** Returns a call that a rule counts under the caller's key. */
 export function callOf({ rule }: RuleState, who: Who): Call {
   if (isCall(who)) return who
   const call = isListed(who) ? callOfKey(who.key, rule.by) : callBy(rule, who)
@@ -170,7 +170,7 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** A call that has a value for each dimension of a rule. */
+/** Returns a call that has a value for each dimension of a rule. */
 function callBy(rule: RuleState['rule'], who: PlainKey): Call {
   const call: Record<string, unknown> = { method: '', path: '/' }
   const attributes: Record<string, string> = {}

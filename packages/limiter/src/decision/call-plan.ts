@@ -27,7 +27,7 @@ export class CallPlan {
   /** The number of keys that had been reset when the call came. */
   resetsBefore = 0
 
-  /** Whether a charge waits to be settled. */
+  /** True if a charge waits to be settled. */
   isReserved = false
 
   /**
@@ -78,7 +78,7 @@ export class CallPlan {
     for (let i = 0; i < this.locals; i++) this.local[i]!.priority = rank
   }
 
-  /** Whether the charges cannot be read from the call again: they depend on more than the rules that it matches. */
+  /** True if the charges cannot be read from the call again: they depend on more than the rules that it matches. */
   keepsReceipts(options: PlanOptions | undefined): boolean {
     return this.shared.length > 0 || this.isReserved || isSpecial(options)
   }
@@ -88,7 +88,7 @@ export class CallPlan {
     return this.blocks[index]?.delays[0] ?? 0
   }
 
-  /** How long a block lasts that a rule sets now, in microseconds; 0 if it sets none. */
+  /** Returns how long a block lasts that a rule sets now, in microseconds; 0 if it sets none. */
   nextBlockUs(index: number): number {
     const { rule } = this.found[index]!
     return (rule.blockGrowth ? (this.blocks[index]?.remaining[0] ?? 0) : (rule.blockMs ?? 0)) * 1000
@@ -122,7 +122,7 @@ export class CallPlan {
   }
 }
 
-/** What a rule charges for a call. */
+/** Returns what a rule charges for a call. */
 export function costBy(rule: RuleState['rule'], call: Call, given: number): number {
   if (rule.cost === undefined || given === 0) return given
   const cost = rule.cost(call)
@@ -138,7 +138,7 @@ function holdUsOf({ holdMs }: RuleState['rule'], holdUs: number | undefined): nu
 // not at load time: some runtimes have no random numbers before the first request
 let lastId: number | undefined
 
-/** An id that no other process has, and no other call of this one. */
+/** Returns an id that no other process has, and no other call of this one. */
 export function nextReservationId(): number {
   lastId = (lastId ?? randomInt(2 ** 47)) + 1
   return lastId

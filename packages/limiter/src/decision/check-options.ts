@@ -13,7 +13,7 @@ export interface NamedRules {
   readonly only?: boolean | undefined
 }
 
-/** How one call is decided. */
+/** The options by which one call is decided. */
 export interface CheckOptions extends NamedRules {
   /** 1 by default; 0 counts nothing. A function that throws, or returns something that is not a cost, stands for 1. */
   readonly cost?: number | ((call: Call) => number) | undefined
@@ -21,11 +21,11 @@ export interface CheckOptions extends NamedRules {
   readonly signal?: AbortSignal | (() => AbortSignal) | undefined
   /** Ids of rules that decide the call besides those that match it; a rule that does not exist, or is off, is left out. */
   readonly rule?: string | readonly string[] | undefined
-  /** With `rule`: only these rules decide the call. */
+  /** True if only the rules of `rule` decide the call. */
   readonly only?: boolean | undefined
 }
 
-/** How a call is decided, as far as its charges depend on it. */
+/** The options by which a call is decided, as far as its charges depend on them. */
 export interface PlanOptions extends NamedRules {
   /** Given with the call, so that it may be settled later. */
   readonly cost?: unknown
@@ -33,11 +33,11 @@ export interface PlanOptions extends NamedRules {
   readonly holdUs?: number | undefined
   /** Ids of rules that credit has paid: they are asked, and charge nothing. */
   readonly paid?: ReadonlySet<string> | undefined
-  /** A refusal is counted by `countRefusal`, if no credit makes the call pass. */
+  /** True if a refusal is counted by `countRefusal`, after credit could not make the call pass. */
   readonly defersRefusal?: boolean | undefined
 }
 
-/** Whether a call is charged otherwise than 1 by each rule that it matches. */
+/** True if a call is charged otherwise than 1 by each rule that it matches. */
 export function isSpecial(options: PlanOptions | undefined): boolean {
   if (options === undefined) return false
   const { cost, rule, after, holdUs, paid } = options
@@ -45,7 +45,7 @@ export function isSpecial(options: PlanOptions | undefined): boolean {
   return cost !== undefined || rule !== undefined || after !== undefined || holdUs !== undefined
 }
 
-/** The cost of a call, 1 unless given; throws if it is none. */
+/** Returns the cost of a call, 1 unless given; throws if it is none. */
 export function costOf(call: Call, options: Pick<CheckOptions, 'cost'> | undefined): number {
   return options?.cost == null ? 1 : givenCost(call, options.cost)
 }
@@ -56,7 +56,7 @@ function givenCost(call: Call, given: NonNullable<CheckOptions['cost']>): number
   throw new DianaError('BAD_CALL', `cost must be a whole number of 0 or more, not ${String(cost)}`)
 }
 
-/** The cost that an application's function gives a call; 1 if it throws or gives no cost, so that no call passes for nothing. */
+/** Returns the cost that an application's function gives a call; 1 if it throws or gives no cost, so that no call passes for nothing. */
 function costBy(read: (call: Call) => number, call: Call): number {
   try {
     const cost = valueNow(read(call), 'cost')
@@ -66,7 +66,7 @@ function costBy(read: (call: Call) => number, call: Call): number {
   }
 }
 
-/** The signal that ends a wait. A call that waits asks for it once. */
+/** Returns the signal that ends a wait. A call that waits asks for it once. */
 export function signalOf(options: CheckOptions | undefined): AbortSignal | undefined {
   return typeof options?.signal === 'function' ? options.signal() : options?.signal
 }

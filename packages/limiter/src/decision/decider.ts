@@ -29,7 +29,7 @@ const MAX_IDLE_PLANS = 256
 export interface DeciderOptions extends CallerLists {
   readonly rules: readonly RuleState[]
   readonly store: MemoryStore
-  /** Where rules are counted together with other processes, if any are. */
+  /** The store of rules that are counted together with other processes, if any are. */
   readonly shared?: CompositeStore | undefined
   readonly answer: Answer
   readonly onRelease: SettlementOptions['onRelease']
@@ -37,7 +37,7 @@ export interface DeciderOptions extends CallerLists {
   readonly counters?: Counters | undefined
   /** The levels of calls; undefined if all have the same. */
   readonly priorities?: Priorities | undefined
-  /** What waits to be settled. */
+  /** The charges that wait to be settled. */
   readonly reservations?: ChargeReservations | undefined
   /** The clock of this process; read when a shared store has answered, and when a call is settled. */
   readonly now: () => number
@@ -46,9 +46,9 @@ export interface DeciderOptions extends CallerLists {
 /** Decides calls by one set of rules: all rules of a call together, and at once unless some are counted elsewhere. */
 export class Decider {
   readonly rules: readonly RuleState[]
-  /** Whether any rule reads costs from requests and answers. */
+  /** True if any rule reads costs from requests and answers. */
   readonly measures: boolean
-  /** Whether callers of any rule may have credit. */
+  /** True if callers of any rule may have credit. */
   readonly hasCredit: boolean
   readonly #options: DeciderOptions
   readonly #selector: RuleSelector
@@ -93,14 +93,14 @@ export class Decider {
     }
   }
 
-  /** The rules that a call meets, in document order, and then those that it names. */
+  /** Returns the rules that a call meets, in document order, and then those that it names. */
   meets(call: Call, options?: NamedRules): RuleState[] {
     const { found } = this.#plan
     const met = found.slice(0, Math.max(0, this.#selector.find(call, found, options)))
     return met.map(state => planOf(state, call))
   }
 
-  /** The lists that the caller of a call is on. */
+  /** Returns the lists that the caller of a call is on. */
   lists(call: Call, options?: NamedRules): ListedCaller[] {
     return this.#selector.lists(call, options)
   }
@@ -125,7 +125,7 @@ export class Decider {
     return decideTogether(calls, now, this.#joint)
   }
 
-  /** The same, by those rules only that are counted in this process. */
+  /** Takes the charges of those rules only that are counted in this process. */
   takeLocal(call: Call, cost: number, now: number, options?: PlanOptions): PendingVerdict {
     return this.#takeLocal(this.#prepare(call, cost, options), call, now, options)
   }
@@ -136,12 +136,12 @@ export class Decider {
     return plan.shared.length === 0 ? this.#lookLocal(plan, call, now) : this.#lookShared(plan, call, now)
   }
 
-  /** The same, by those rules only that are counted in this process. */
+  /** Looks up the charges of those rules only that are counted in this process. */
   lookLocal(call: Call, cost: number, now: number, options?: PlanOptions): PendingVerdict {
     return this.#lookLocal(this.#prepare(call, cost, options), call, now)
   }
 
-  /** Whether a call waits before others of a lower number. */
+  /** Returns the rank of a call, which waits before calls of a lower rank. */
   rankOf(call: Call): number {
     const { priorities } = this.#options
     return priorities === undefined ? 0 : priorities.rankOf(priorities.levelOf(call))
@@ -155,7 +155,7 @@ export class Decider {
     tallyRefusalBy(binding, binding?.rule.key(call) ?? '', this.#counters)
   }
 
-  /** A verdict on a call that this process has no time for. */
+  /** Returns a verdict on a call that this process has no time for. */
   shed(call: Call, now: number, retryAfterMs: number): PendingVerdict {
     tallyRefusalBy(undefined, '', this.#counters)
     const answer = { ...this.#options.answer, status: OVERLOAD_STATUS }
@@ -180,7 +180,7 @@ export class Decider {
   #takeLocal(plan: CallPlan, call: Call, now: number, options: PlanOptions | undefined): PendingVerdict {
     if (plan.isDenied) return this.#deny(call, now)
     const allowed = this.#options.store.take(plan.local, plan.locals, now)
-    const verdict = this.#verdicts.build(plan, call, options, now, allowed, true)
+    const verdict = this.#verdicts.build(plan, call, options, allowed ? 'taken' : 'refused', now)
     if (plan.hasBlocks && !allowed) this.#block(plan, verdict)
     return verdict
   }
@@ -188,21 +188,22 @@ export class Decider {
   #lookLocal(plan: CallPlan, call: Call, now: number): PendingVerdict {
     if (plan.isDenied) return this.#denial(call, now)
     const allowed = this.#options.store.look(plan.local, plan.locals, now)
-    return this.#verdicts.build(plan, call, undefined, now, allowed, false)
+    return this.#verdicts.build(plan, call, undefined, allowed ? 'fits' : 'full', now)
   }
 
   async #lookShared(plan: CallPlan, call: Call, now: number): Promise<PendingVerdict> {
     this.#keepPlan()
     const isAllowedHere = this.#options.store.look(plan.local, plan.locals, now)
     const allowed = (await this.#options.shared!.look(plan.shared, now)) && isAllowedHere
-    const verdict = this.#verdicts.build(plan, call, undefined, now, allowed, false)
+    const verdict = this.#verdicts.build(plan, call, undefined, allowed ? 'fits' : 'full', now)
     this.#freePlan(plan)
     return verdict
   }
 
   /**
-   * What this process counts is taken first, so that no other call can take it meanwhile, and refunded if the shared store
-   * refuses. A call that this process refuses does not ask the shared store; one that it holds permits for is decided at once.
+   * Takes the charges of a call in this process first, so that no other call can take their room meanwhile, and refunds them if the
+   * shared store refuses. A call that this process refuses does not ask the shared store; one that it holds permits for is decided
+   * at once. /
    */
   #takeShared(
     plan: CallPlan,
@@ -234,12 +235,12 @@ export class Decider {
     allowed: boolean,
     answeredAt: number,
   ): PendingVerdict {
-    const verdict = this.#verdicts.build(plan, call, options, now, allowed, true, answeredAt)
+    const verdict = this.#verdicts.build(plan, call, options, allowed ? 'taken' : 'refused', now, answeredAt)
     if (plan.hasBlocks && !allowed) this.#block(plan, verdict)
     return verdict
   }
 
-  /** The plan of this call is in use until a store has answered: the next call gets another one. */
+  /** Keeps the plan of this call, which is in use until a store has answered: the next call gets another one. */
   #keepPlan(): void {
     this.#plan = this.#idlePlans.pop() ?? new CallPlan()
   }
@@ -288,7 +289,7 @@ export class Decider {
     return new PendingVerdict(outcome, call, now, 0, undefined, [])
   }
 
-  /** The charges of a call that passed at once: of shadow rules, only those that had room for it. */
+  /** Returns the charges of a call that passed at once: of shadow rules, only those that had room for it. */
   #receiptsAgain({ call, now, resetsBefore, decisions }: DecidedCall): Receipt[] {
     const full = new Set(decisions.filter(decision => !decision.allowed).map(({ rule }) => rule))
     return this.meets(call).flatMap(state => {

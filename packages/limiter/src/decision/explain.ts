@@ -10,7 +10,7 @@ import type { Decision } from '../verdict.ts'
 import type { ListedCaller } from './rule-selector.ts'
 import type { RuleState } from './rule-state.ts'
 
-/** Why a rule would let a call pass or not. */
+/** The reasons why a rule would let a call pass or not. */
 export interface RuleExplanation {
   readonly rule: string
   readonly algorithm: string
@@ -18,11 +18,11 @@ export interface RuleExplanation {
   readonly key: Readonly<Record<string, KeyPart>>
   /** The rule's own limit, level by level as the decisions are; those show the size of a bucket whose burst is larger. */
   readonly limits: readonly Limit[]
-  /** Where a limit that depends on the caller comes from: `plan pro`, `override until …`, `default`. */
+  /** The source of a limit that depends on the caller: `plan pro`, `override until …`, `default`. */
   readonly limitFrom?: string | undefined
   /** The burst that the rule states. */
   readonly burst?: number | undefined
-  /** What a rule that finds its limit has found. */
+  /** The findings of a rule that finds its limit. */
   readonly estimate?: Estimate | undefined
   readonly decisions: readonly Decision[]
   /** Permits that the caller has beside the limit; left out if the rule has no credit, or it cannot be read. */
@@ -36,9 +36,9 @@ export interface CallerStanding {
   readonly is: 'allowed' | 'denied' | 'blocked'
   /** The rule that lists or blocks the caller; none if the whole document does. */
   readonly rule?: string | undefined
-  /** How long a block still lasts. */
+  /** The time until the end of a block. */
   readonly leftMs?: number | undefined
-  /** What that means, in words. */
+  /** The meaning of that, in words. */
   readonly means: string
 }
 
@@ -57,7 +57,7 @@ export class Explanation extends Array<RuleExplanation> {
     this.#caller = caller
   }
 
-  /** Whether the caller is on a list, or blocked; empty if only the counts decide. */
+  /** Returns the lists and blocks that the caller is on; empty if only the counts decide. */
   get caller(): readonly CallerStanding[] {
     return this.#caller
   }
@@ -98,7 +98,7 @@ export function explainRules(
   })
 }
 
-/** The permits of a call's keys that this process holds in advance, by rule; without the rules of which it holds none. */
+/** Returns the permits of a call's keys that this process holds in advance, by rule; without the rules of which it holds none. */
 export function leasedFor(call: Call, met: readonly RuleState[], shared: CompositeStore): Map<string, number> {
   const leased = new Map<string, number>()
   for (const { rule, counter } of met) {
@@ -137,7 +137,7 @@ export interface RuleMiss {
   readonly reason: string
 }
 
-/** Why each of these rules does not match a call. */
+/** Says why each of these rules does not match a call. */
 export function explainMisses(call: Call, rules: readonly Rule[]): RuleMiss[] {
   return rules.map(rule => ({ rule: rule.id, reason: reasonOf(rule, call) }))
 }
@@ -163,13 +163,13 @@ function namedValues(values: Match['header'] = {}): string {
 
 const MOST_KEYS = 1000
 
-/** What a rule that finds its limit has found for a key; undefined for other rules. */
+/** Returns what a rule that finds its limit has found for a key; undefined for other rules. */
 export function estimateOf({ table }: RuleState, key: string, nowUs: number): Estimate | undefined {
   const slot = table.find(key)
   return table.meters[0]?.estimate?.(table.state(slot), table.base(slot), nowUs)
 }
 
-/** The same for the key with the most calls in flight, among the first thousand. */
+/** Returns the findings for the key with the most calls in flight, among the first thousand. */
 export function busiestEstimate(state: RuleState, nowUs: number): Estimate | undefined {
   if (state.table.meters[0]?.estimate === undefined) return undefined
   let busiest: Estimate | undefined

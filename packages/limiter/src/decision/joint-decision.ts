@@ -14,14 +14,14 @@ export interface JointCall extends NamedRules {
   readonly cost: number
 }
 
-/** What a decider lends to a joint decision. */
+/** The parts of a decider that a joint decision uses. */
 export interface JointParts {
   readonly selector: RuleSelector
   readonly verdicts: VerdictBuilder
   readonly store: MemoryStore
   readonly shared?: CompositeStore | undefined
   readonly now: () => number
-  /** The verdict on a call that a list of callers has just refused. */
+  /** Returns the verdict on a call that a list of callers has just refused. */
   deny(call: Call, now: number): PendingVerdict
   refundLocal(plan: CallPlan, now: number): void
   block(plan: CallPlan, verdict: PendingVerdict): void
@@ -43,7 +43,7 @@ interface JoinedCharges {
   readonly twins: (readonly [twin: AnyCharge, of: AnyCharge])[]
 }
 
-/** Of the calls of one request only the first is counted as a call; the others are like further filters on it. */
+/** The options of all calls of a request but the first, which alone is counted as a call; the others are like further filters on it. */
 const REPEATED: PlanOptions = { after: [] }
 
 /**
@@ -160,13 +160,14 @@ function verdictsOf(
     const counts = asked.cost > 0 && (allowed || (!passes && isFirst))
     if (counts) isCounted = true
     const options = isFirst ? { cost: asked.cost } : REPEATED
-    const verdict = parts.verdicts.build(plan, asked.call, options, now, passes, counts, parts.now())
+    const [pass, refusal] = counts ? (['taken', 'refused'] as const) : (['fits', 'full'] as const)
+    const verdict = parts.verdicts.build(plan, asked.call, options, passes ? pass : refusal, now, parts.now())
     if (counts && plan.hasBlocks && !passes) parts.block(plan, verdict)
     return verdict
   })
 }
 
-/** Whether no rule of a call refuses it. */
+/** True if no rule of a call refuses it. */
 function fits(plan: CallPlan): boolean {
   for (let i = 0; i < plan.size; i++) {
     const { delays, fits, enforced } = plan.charges[i]!

@@ -18,7 +18,7 @@ import type { RuleState } from './rule-state.ts'
  * Credit is taken before the call is decided again, so that no permit is used twice; other rules count the call as ever.
  */
 
-/** What one rule asks for a call. */
+/** The payment that one rule asks for a call. */
 interface Payment {
   readonly state: RuleState
   readonly key: string
@@ -86,7 +86,7 @@ export function lookOrPay(
   })
 }
 
-/** What credit would have to pay for a refused call; undefined if credit cannot make it pass. */
+/** Returns what credit would have to pay for a refused call; undefined if credit cannot make it pass. */
 function paymentsFor(
   verdict: PendingVerdict,
   call: Call,
@@ -126,7 +126,10 @@ function giveBack({ state, key, cost }: Payment, credits: CreditStore): void {
   void Promise.resolve(credits.add(state.rule.id, key, cost)).catch(() => {})
 }
 
-/** What a rule was paid is refunded as credit; what a call has cost beyond it is paid by credit, as far as there is any. */
+/**
+ * Makes the receipt of a payment: it is refunded as credit, and what a call has cost beyond it is paid by credit, as far as there
+ * is any.
+ */
 function receiptOf({ state, key, cost }: Payment, verdict: PendingVerdict, { credits }: CreditContext): Receipt {
   const moment = verdict.decidedAt
   const place = { slot: state.table.find(key), moment, passAt: moment, resetsBefore: resetsSoFar() }
@@ -158,7 +161,7 @@ export async function grantCredit(
   return left
 }
 
-/** The credit of a call's caller, by rule; without the rules that have none, or whose store does not answer. */
+/** Reads the credit of a call's caller, by rule; without the rules that have none, or whose store does not answer. */
 export async function creditsOf(
   call: Call,
   met: readonly RuleState[],

@@ -34,11 +34,11 @@ export interface Settler {
     decided: DecidedCall,
     which: Refunded,
   ): readonly Decision[] | Promise<readonly Decision[]>
-  /** The charges of a call that passed at once, read from the call again: most calls are never settled, and keep no receipts. */
+  /** Returns the charges of a call that passed at once, read from the call again: most calls are never settled, and keep no receipts. */
   receiptsOf(decided: DecidedCall): readonly Receipt[]
 }
 
-/** What one level of a rule said of a call, and what the next one did. */
+/** The answer of one level of a rule to a call, and that of the next one. */
 export interface LevelAnswer {
   readonly rule: CompiledRule
   readonly meter: Meter
@@ -50,7 +50,7 @@ export interface LevelAnswer {
   readonly next: LevelAnswer | undefined
 }
 
-/** What a verdict says of the call as a whole. */
+/** The verdict on the call as a whole. */
 export interface VerdictOutcome {
   readonly allowed: boolean
   readonly rule: string | undefined
@@ -64,7 +64,7 @@ export interface VerdictOutcome {
   readonly settler: Settler
 }
 
-/** The outcome of a call for which every rule has room at once. */
+/** Returns the outcome of a call for which every rule has room at once. */
 export function passedBy(answer: Answer, settler: Settler): VerdictOutcome {
   return {
     allowed: true,
@@ -84,7 +84,7 @@ const RELEASED = 1
 const ENDED = 2
 const REFUNDED = 3
 const NOTHING: readonly Receipt[] = []
-/** What was reserved is kept. */
+/** The actual cost of a call whose reserved amount is kept. */
 const NO_COSTS: ActualCost = {}
 
 /**
@@ -158,12 +158,12 @@ export class PendingVerdict implements Verdict {
     return this.made
   }
 
-  /** Whether the call waits neither for its moment nor for a concurrency slot. */
+  /** True if the call waits neither for its moment nor for a concurrency slot. */
   get isFinal(): boolean {
     return this.waitMs === 0 && this.exhaustedRule === undefined
   }
 
-  /** When the call was decided, in microseconds since 1970. */
+  /** Returns when the call was decided, in microseconds since 1970. */
   get decidedAt(): number {
     return this.now
   }
@@ -178,17 +178,17 @@ export class PendingVerdict implements Verdict {
     return this.outcome.exhaustedRule
   }
 
-  /** The same verdict after a wait of `waitMs`. */
+  /** Returns the verdict after a wait of `waitMs`. */
   afterWait(receipts: readonly Receipt[], waitMs: number): PendingVerdict {
     return this.#with({ ...this.outcome, waitMs }, receipts)
   }
 
-  /** The same verdict with further receipts. */
+  /** Returns the verdict with further receipts. */
   withReceipts(receipts: readonly Receipt[]): PendingVerdict {
     return this.#with(this.outcome, [...this.receipts, ...receipts])
   }
 
-  /** A refusal by one rule, whatever the other rules decide. */
+  /** Returns a refusal by one rule, whatever the other rules decide. */
   refusedBy(rule: CompiledRule, reason: Reason): PendingVerdict {
     const retryAfterMs = Math.max(this.outcome.retryAfterMs, this.outcome.waitMs)
     const refused = {
@@ -243,7 +243,7 @@ export class PendingVerdict implements Verdict {
     return this.outcome.settler.arrival()
   }
 
-  /** What JSON and `console.log` show. */
+  /** Returns what JSON and `console.log` show. */
   toJSON(): Omit<Verdict, 'release' | 'settle' | 'refund' | 'end'> {
     const { allowed, rule, reason, waitMs, retryAfterMs, answer, holds, decisions } = this
     return { allowed, rule, reason, waitMs, retryAfterMs, answer, holds, decisions }
@@ -303,7 +303,7 @@ export function assertActualCost(actual: ActualCost): void {
   for (const cost of costs) assertCost(cost)
 }
 
-/** What a call has cost by one rule; undefined if that is not said. */
+/** Returns what a call has cost by one rule; undefined if that is not said. */
 export function actualCostBy(rule: string, actual: ActualCost): number | undefined {
   if (typeof actual === 'number') return actual
   return Object.hasOwn(actual, rule) ? actual[rule] : undefined

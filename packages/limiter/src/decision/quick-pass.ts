@@ -23,7 +23,7 @@ export class QuickPass {
     this.#counters = counters
   }
 
-  /** The verdict on a call of cost 1 that the first `size` rules decide; undefined if it has to be decided by charges. */
+  /** Returns the verdict on a call of cost 1 that the first `size` rules decide; undefined if it has to be decided by charges. */
   take(call: Call, found: RuleState[], size: number, now: number): PendingVerdict | undefined {
     if (!this.#locate(call, found, size, now)) return undefined
     const result = this.#result
@@ -70,14 +70,14 @@ export class QuickPass {
   }
 }
 
-/** Whether calls by a rule need nothing but to be counted in this process, once and by 1. */
+/** True if calls by a rule need nothing but to be counted in this process, once and by 1. */
 export function countsQuickly({ rule, counter, blocks }: Pick<RuleState, 'rule'> & Partial<RuleState>): boolean {
   if (counter !== undefined || blocks !== undefined || rule.cost !== undefined || endMatters(rule)) return false
   // a function of the program may return another value when the call is settled
   return !rule.by.some(isFunctionName)
 }
 
-/** Whether calls of a rule hold a concurrency slot, are counted by how they end, or are settled then. */
+/** True if calls of a rule hold a concurrency slot, are counted by how they end, or are settled then. */
 export function endMatters({ countWhen, resetWhen, holdMs, meters }: CompiledRule): boolean {
   if (countWhen !== undefined || resetWhen !== undefined || holdMs !== undefined) return true
   return meters.some(meter => meter.needsRelease)

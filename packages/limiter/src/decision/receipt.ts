@@ -15,11 +15,11 @@ export interface Receipt {
   readonly slot: number
   /** The moment at which the call was counted as passing, by the clock of the store. */
   readonly moment: number
-  /** The same moment by the clock of this process. */
+  /** The moment by the clock of this process. */
   readonly passAt: number
   /** The number of keys that had been reset when it was charged: after a later reset of its key nothing is refunded. */
   readonly resetsBefore: number
-  /** Whether another cost than was charged can be settled: the rule counts what calls cost. */
+  /** True if another cost than was charged can be settled: the rule counts what calls cost. */
   readonly settles: boolean
   /** Refunds what was counted in another process. */
   readonly refund?: ((cost: number) => void) | undefined
@@ -37,19 +37,19 @@ export interface Receipt {
 export interface ChargeReservation extends Expiring {
   readonly id: number
   readonly overrun: Overrun
-  /** What was charged; another receipt if the call has moved up in a queue. */
+  /** The receipt of the charge; another one if the call has moved up in a queue. */
   receipt: Receipt
   /** Ended: it was not settled in time. */
   status: 'open' | 'settled' | 'ended'
 }
 
-/** Where charges are followed that wait to be settled. */
+/** The book of charges that wait to be settled. */
 export interface ReservationBook {
   /** Returns the receipt with its reservation. */
   add(receipt: Receipt, terms: Pick<ChargeReservation, 'id' | 'holdUs' | 'until' | 'overrun'>): Receipt
 }
 
-/** Where charges are refunded that were counted together with other processes. */
+/** The store that refunds charges which were counted together with other processes. */
 interface SharedRefunds {
   giveBack(charge: SharedCharge, cost: number): void
   settles(charge: SharedCharge): boolean
@@ -58,8 +58,8 @@ interface SharedRefunds {
 }
 
 /**
- * The charges of a call that was counted. `answeredAt` is when a shared store answered. With `reservations`, those that wait to be
- * settled are followed there.
+ * Returns the charges of a call that was counted. `answeredAt` is when a shared store answered. With `reservations`, those that
+ * wait to be settled are followed there. /
  */
 export function receiptsOf(
   { size, charges, found, resetsBefore }: CallPlan,
@@ -114,7 +114,7 @@ export function refundCharge(receipt: Receipt, now: number, which: Refunded, end
   }
 }
 
-/** What was settled, or has ended, is not refunded any more. */
+/** Closes a reservation that was settled, or has ended, and is not refunded any more; returns whether it was open. */
 function closeReservation({ reservation, state, cost }: Receipt): boolean {
   const isOpen = reservation!.status === 'open'
   reservation!.status = 'settled'
@@ -180,7 +180,7 @@ export class ChargeReservations implements ReservationBook {
   }
 }
 
-/** Whether what was charged in this process was forgotten since, by a reset of its key. */
+/** True if what was charged in this process was forgotten since, by a reset of its key. */
 export function isForgotten({ state: { table }, key, slot, resetsBefore }: Receipt): boolean {
   if (slot === OVERFLOW_SLOT ? key !== '' : table.find(key) !== slot) return false
   return table.isResetSince(slot, resetsBefore)

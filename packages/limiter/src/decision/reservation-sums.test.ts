@@ -84,7 +84,7 @@ const move = fc.record({
 })
 
 describe('what is reserved, settled, released and left to end adds up', () => {
-  it.each(cases)('by $algorithm', async ({ algorithm, left, isExact }) => {
+  it.each(cases)('all amounts add up by $algorithm', async ({ algorithm, left, isExact }) => {
     await fc.assert(
       fc.asyncProperty(fc.array(move, { maxLength: 60 }), async moves => {
         let now = start

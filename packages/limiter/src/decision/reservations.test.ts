@@ -127,7 +127,7 @@ describe.each(stores)('reservations in %s', place => {
     await limiter.close()
   })
 
-  it('what is not settled is released after hold, and a later settlement charges all that was used', async () => {
+  it('an unsettled reservation is released after hold, and a later settlement charges all that was used', async () => {
     const { limiter, moveTo } = await limiterIn(place, { limit: '100/d', cost: { hold: '30s' } })
     const one = await limiter.reserve(call, { cost: 60 })
     await limiter.reserve(call, { cost: 30, hold: '5s' })

@@ -15,14 +15,14 @@ export interface ListedCaller {
   readonly rule?: string | undefined
 }
 
-/** What `find` returns for a call that is refused regardless of counts. */
+/** The result of `find` for a call that is refused regardless of counts. */
 export const DENIED: number = -1
 
 /** Finds the rules that decide a call: those it matches and those it names, except rules that exempt it. */
 export class RuleSelector {
   /** The rule that denied the last call; undefined if the document did, or no rule could be found for its path. */
   deniedBy: RuleState | undefined
-  /** Why: the call has several values to count by, or too many paths, or its caller is on a deny list. */
+  /** The reason: the call has several values to count by, or too many paths, or its caller is on a deny list. */
   deniedAs: 'ambiguous' | 'denied' = 'denied'
   /** Puts the rules that a call matches into `found`, and returns their number. */
   readonly #match: (call: Call, found: RuleState[]) => number
@@ -49,7 +49,7 @@ export class RuleSelector {
     return this.#findListed(call, found, options)
   }
 
-  /** The lists that the caller of a call is on: those of the document, else those of the rules that match the call. */
+  /** Returns the lists that the caller of a call is on: those of the document, else those of the rules that match the call. */
   lists(call: Call, options: NamedRules | undefined): ListedCaller[] {
     if (this.#lists.denies?.(call)) return [{ list: 'deny' }]
     if (this.#lists.allows?.(call)) return [{ list: 'allow' }]

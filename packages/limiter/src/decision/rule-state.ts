@@ -10,11 +10,11 @@ export interface RuleState {
   rule: CompiledRule
   match: Match
   readonly table: Table
-  /** Where the rule is counted together with other processes; undefined if it is counted in this process only. */
+  /** The counter of a rule that is counted together with other processes; undefined if it is counted in this process only. */
   counter: FleetCounter | undefined
   /** The callers that the rule blocks; undefined if it blocks none. */
   blocks?: BlockCounters | undefined
-  /** Whether a call that passes at once needs nothing but to be counted in this process. */
+  /** True if a call that passes at once needs nothing but to be counted in this process. */
   isQuick: boolean
   /** The states of the other limits, if the limit depends on the caller. */
   plans: PlanStates | undefined
@@ -32,7 +32,7 @@ export interface BlockCounters {
 
 /** A rule whose limit depends on the caller: its states, one for each limit. */
 export interface PlanStates {
-  /** The state of the limit that a call is judged by. */
+  /** Returns the state of the limit that a call is judged by. */
   stateFor(call: Call, key: string): RuleState
   /** All states but that of the rule's default. */
   readonly others: Iterable<RuleState>
@@ -40,7 +40,7 @@ export interface PlanStates {
 
 /** The limits of single callers that come from outside the rules. */
 export interface CallerLimits {
-  /** The rule with the limit of a caller; undefined if they have none of their own, or none is known yet. */
+  /** Returns the rule with the limit of a caller; undefined if they have none of their own, or none is known yet. */
   stateFor(key: string, call: Call): RuleState | undefined
 }
 
@@ -89,7 +89,7 @@ export class ValueStates implements PlanStates {
   }
 }
 
-/** The state of the limit that a call is judged by. */
+/** Returns the state of the limit that a call is judged by. */
 export function planOf(state: RuleState, call: Call): RuleState {
   return state.plans === undefined ? state : state.plans.stateFor(call, state.rule.key(call))
 }
@@ -134,13 +134,13 @@ export class CallersInQueue {
     this.#move(key, caller, caller.count + 1)
   }
 
-  /** One call of a caller has left; it says itself which. */
+  /** Removes one call of a caller that has left; it says itself which. */
   remove(key: string): void {
     const caller = this.#callers.get(key)
     if (caller) this.#move(key, caller, caller.count - 1)
   }
 
-  /** The newest call of a caller with most calls. */
+  /** Returns the newest call of a caller with most calls. */
   newestOfMost(): QueuedWaiter | undefined {
     const [key] = this.#keys.at(-1) ?? []
     const calls = key === undefined ? undefined : this.#callers.get(key)?.calls
@@ -172,7 +172,7 @@ export function hasRoom({ rule, waiting, callers }: RuleState, key: string): boo
   return waiting < rule.queueSize || (rule.queueSize > 0 && callers.most > own + 1)
 }
 
-/** A call begins to wait for a rule. */
+/** Notes that a call begins to wait for a rule. */
 export function enterQueue(state: RuleState, key: string, call: QueuedWaiter): void {
   const { rule, callers } = state
   state.waiting++

@@ -22,7 +22,7 @@ export interface SettlementOptions {
   readonly onRelease: (receipts: readonly Receipt[], which: Refunded, ending?: Ending) => void
   /** The charges of a call, read from it again. */
   readonly receiptsOf: (decided: DecidedCall) => readonly Receipt[]
-  /** What the rules of refunded decisions decide now. */
+  /** Returns what the rules of refunded decisions decide now. */
   readonly onRefund: (decided: DecidedCall) => readonly Decision[] | Promise<readonly Decision[]>
 }
 
@@ -45,7 +45,7 @@ export function createSettler(options: SettlementOptions): Settler {
     return whole.fits || (room > 0 && take(room).fits) ? room : 0
   }
 
-  /** The same in the shared store: if other processes take the room meanwhile, nothing is charged. */
+  /** Takes a cost in the shared store: if other processes take the room meanwhile, nothing is charged. */
   const takeShared = async ({ state: { counter, table, rule }, key }: Receipt, cost: number): Promise<void> => {
     if (!counter || !shared) return
     const take = async (amount: number) => {
@@ -120,12 +120,12 @@ export function createSettler(options: SettlementOptions): Settler {
         return settleOne(receipt, cost ?? receipt.cost)
       })
     },
-    close(receipts, outcome, { method }) {
+    close(receipts, outcome, call) {
       return receipts.filter(receipt => {
         const { rule } = receipt.state
         const counts = rule.countWhen?.(outcome) ?? true
         if (!counts) refundCharge(receipt, now(), 'passed')
-        if (!rule.resetWhen?.(outcome, method)) return counts
+        if (!rule.resetWhen?.(outcome, call)) return counts
         clearCaller(receipt.state, receipt.key, shared)?.catch(() => {})
         return false
       })
@@ -133,7 +133,7 @@ export function createSettler(options: SettlementOptions): Settler {
   }
 }
 
-/** What a call says about the service: a caller who left before the answer says nothing, and an answer of 5xx is a failure. */
+/** Returns what a call says about the service: a caller who left before the answer says nothing, and an answer of 5xx is a failure. */
 function endingOf(outcome: Outcome | undefined): Ending {
   if (outcome === undefined) return 'answered'
   const { status, failed } = outcome
@@ -141,9 +141,9 @@ function endingOf(outcome: Outcome | undefined): Ending {
   return status === undefined ? 'unknown' : status >= 500 ? 'failed' : 'answered'
 }
 
-/** How an amount is reserved. */
+/** The options by which an amount is reserved. */
 export interface ReserveOptions extends CheckOptions {
-  /** What is not settled is released after so long, milliseconds or a duration such as `10m`; default: that of each rule, or 10m. */
+  /** The time after which an unsettled amount is released, milliseconds or a duration such as `10m`; default: that of each rule, or 10m. */
   readonly hold?: number | string | undefined
 }
 
@@ -200,7 +200,7 @@ export class VerdictReservation implements Reservation {
   }
 }
 
-/** In microseconds; 0 if that is left to the rules. */
+/** Returns the time of a hold in microseconds; 0 if that is left to the rules. */
 export function holdUsOf({ hold }: ReserveOptions): number {
   if (hold === undefined) return 0
   const ms = typeof hold === 'string' ? parseDuration(hold) : hold

@@ -24,6 +24,9 @@ export interface VerdictBuilderOptions {
   readonly reservations: ChargeReservations
 }
 
+/** The answer of the stores to the charges of a call: `taken` and `refused` are counted, `fits` and `full` are only looked up. */
+export type StoreAnswer = 'taken' | 'refused' | 'fits' | 'full'
+
 type PlannedCharge = CallPlan['charges'][number]
 
 const NO_RECEIPTS: readonly Receipt[] = []
@@ -31,17 +34,17 @@ const NO_RECEIPTS: readonly Receipt[] = []
 /** Makes the verdict of a call out of what the stores said of its charges, and counts it. One call at a time. */
 export class VerdictBuilder {
   readonly #options: VerdictBuilderOptions
-  /** Whether the end of any call matters. */
+  /** True if the end of any call matters. */
   readonly #hasEndings: boolean
   readonly #hasCosts: boolean
-  /** Whether any rule counts by a function of the program, which may return another value later. */
+  /** True if any rule counts by a function of the program, which may return another value later. */
   readonly #hasFunctions: boolean
   readonly #passed: VerdictOutcome
   /** The rule that refuses: of several, the one that takes longest to let the call pass. */
   #binding: RuleState | undefined
   #reason: Reason | undefined
   #retryUs = 0
-  /** Whether nothing but concurrency slots is missing, for which calls may wait. */
+  /** True if nothing but concurrency slots is missing, for which calls may wait. */
   #lacksOnlySlots = false
 
   constructor(options: VerdictBuilderOptions) {
@@ -53,20 +56,20 @@ export class VerdictBuilder {
   }
 
   /**
-   * Makes the verdict. `counted` is true if the charges of an allowed call were counted; `answeredAt` is when a shared store
-   * answered: it counts waits from when it decided, which was earlier. The arguments are positional because an object of them is
-   * allocated for every call.
+   * Makes the verdict. `answeredAt` is when a shared store answered: it counts waits from when it decided, which was earlier. The
+   * arguments are positional because an object of them would be allocated for every call.
    */
   build(
     plan: CallPlan,
     call: Call,
     options: PlanOptions | undefined,
+    answer: StoreAnswer,
     now: number,
-    allowed: boolean,
-    counted: boolean,
     answeredAt: number = now,
   ): PendingVerdict {
     const { size, charges, found, resetsBefore } = plan
+    const allowed = answer === 'taken' || answer === 'fits'
+    const counted = answer === 'taken' || answer === 'refused'
     const passes = counted && allowed
     let hasRoom = allowed && !this.#hasEndings && !plan.hasBlocks
     let levels: LevelAnswer | undefined
@@ -169,7 +172,7 @@ export class VerdictBuilder {
     this.#reason = reason
   }
 
-  /** Whether what a call was charged cannot be read from the call again. */
+  /** True if what a call was charged cannot be read from the call again. */
   #keepsReceipts(plan: CallPlan, options: PlanOptions | undefined, { holds, waitMs }: VerdictOutcome): boolean {
     if (this.#hasFunctions || holds || waitMs > 0 || plan.keepsReceipts(options)) return true
     if (this.#hasCosts) for (let i = 0; i < plan.size; i++) if (plan.found[i]!.rule.cost !== undefined) return true
@@ -201,14 +204,14 @@ export class VerdictBuilder {
   }
 }
 
-/** One process's share of a limit may let calls wait for less long. */
+/** Returns the meters of a charge: those of one process's share of a limit may let calls wait for less long. */
 function metersOf(rule: CompiledRule, charge: PlannedCharge): readonly Meter[] {
   return charge.kind === 'shared' && charge.countedBy === 'memory' ? charge.table.meters : rule.meters
 }
 
 /**
- * By how much a level would keep the call longer than it may wait, or its caller is blocked; not above 0 if it passes. A block that
- * clears the count takes the place of the level's own delay.
+ * Returns by how much a level would keep the call longer than it may wait, or its caller is blocked; not above 0 if it passes. A
+ * block that clears the count takes the place of the level's own delay. /
  */
 function lateUsOf(rule: CompiledRule, charge: PlannedCharge, level: number, blockedUs: number): number {
   const over = charge.delays[level]! - (charge.mayWait ? metersOf(rule, charge)[level]!.maxWaitUs : 0)

@@ -21,11 +21,11 @@ interface FunctionLimitOptions<Args extends readonly unknown[] = never[]> {
   readonly limit: CommonRuleOptions['limit']
   /** The dimensions that the rule counts by, for HTTP requests; elsewhere the name of what `key` returns. */
   readonly by?: string | readonly string[] | undefined
-  /** What the rule counts by, as a function of the arguments. */
+  /** The value that the rule counts by, as a function of the arguments. */
   readonly key?: ((...args: Args) => string | number | undefined) | undefined
   readonly cost?: number | ((...args: Args) => number) | undefined
   readonly whenFull?: CommonRuleOptions['whenFull']
-  /** What a refused call returns, or a function of its arguments that does; left out, it throws. */
+  /** The value that a refused call returns, or a function of its arguments that returns it; left out, it throws. */
   readonly fallback?: unknown
   /** The limiter that counts it; default: a private limiter of this process. */
   readonly limiter?: Limiter | (() => Limiter) | undefined
@@ -73,7 +73,7 @@ export class Annotation {
     return Object.hasOwn(this.words, 'fallback')
   }
 
-  /** The id of its rule, which is added to the limiter on first use. */
+  /** Returns the id of its rule, which is added to the limiter on first use. */
   idIn(limiter: Limiter, nameOf: () => string): string {
     const known = this.#ids.get(limiter)
     if (known !== undefined) return known
@@ -90,7 +90,7 @@ export class Annotation {
     return id
   }
 
-  /** The attributes that the rule counts by, computed from the arguments. */
+  /** Returns the attributes that the rule counts by, computed from the arguments. */
   attributeOf(call: FunctionCall): readonly [name: string, value: string | undefined] | undefined {
     const { by, key } = this.words
     if (typeof by !== 'string' || key === undefined) return undefined
@@ -129,7 +129,7 @@ function apply<T>(tell: (...args: never[]) => T, { self, args }: FunctionCall): 
 
 const taken = new WeakMap<Limiter, Set<string>>()
 
-/** The name, as an id may be spelled; of two functions of one name, the second is another. */
+/** Returns the name, as an id may be spelled; of two functions of one name, the second is another. */
 function freeName(name: string, limiter: Limiter): string {
   const ids = taken.get(limiter) ?? new Set()
   taken.set(limiter, ids)
@@ -142,7 +142,7 @@ function freeName(name: string, limiter: Limiter): string {
 
 let known: Limiter | undefined
 
-/** The limiter of decorators that name none: it counts in this process, has only their rules, and is created on first use. */
+/** Returns the limiter of decorators that name none: it counts in this process, has only their rules, and is created on first use. */
 export function defaultLimiter(): Limiter {
   known ??= create()
   return known

@@ -118,7 +118,7 @@ describe.each(Object.entries(starts))('%s', (_name, start) => {
     [503, true],
     [429, true],
   ])(
-    'answers the error of a limit with %s, Retry-After and the headers of the limit (async: %s)',
+    'an error handler answers the error of a limit with %s, Retry-After and the headers of the limit (async: %s)',
     async (status, isAsync) => {
       const printed = vi.spyOn(console, 'error').mockImplementation(() => {})
       const limiter = await limiterWith({ answer: { status } })
@@ -136,12 +136,12 @@ describe.each(Object.entries(starts))('%s', (_name, start) => {
 })
 
 describe('an error of a limit', () => {
-  it('without DianaModule, is answered by Nest with its status', async () => {
+  it('an error of a limit is answered by Nest with its status, also without DianaModule', async () => {
     const url = await nest(sendOnce(await limiterWith({ answer: { status: 429 } }), true), [])
     expect([(await fetch(url)).status, (await fetch(url)).status]).toEqual([200, 429])
   })
 
-  it('reaches the exception filters of a Nest application first', async () => {
+  it('an error of a limit reaches the exception filters of a Nest application first', async () => {
     const seen: unknown[] = []
     class All implements ExceptionFilter {
       catch(error: unknown, host: { switchToHttp(): { getResponse(): express.Response } }): void {
@@ -158,7 +158,7 @@ describe('an error of a limit', () => {
     expect(seen).toEqual([expect.any(LimitedError)])
   })
 
-  it('has its status, headers and response outside of any framework', async () => {
+  it('an error of a limit has its status, headers and response outside of any framework', async () => {
     const send = sendOnce(await limiterWith({ answer: { status: 429 } }), false)
     send()
     let error: unknown

@@ -30,13 +30,13 @@ export class LimitedError extends DianaError {
     this.headers = Object.fromEntries(headers.filter(([name]) => name !== 'Content-Type'))
   }
 
-  /** The same refusal as of a filter, as Hono asks for it; for handlers of `Request` and `Response`. */
+  /** Returns the refusal as a filter answers it, as Hono asks for it; for handlers of `Request` and `Response`. */
   getResponse(): Response {
     const { status, headers, body } = this.#refusal()
     return new Response(body, { status, headers: headers as [string, string][] })
   }
 
-  /** An answer below 400 is for callers that a filter refuses: to a handler of errors, it would not be one. */
+  /** Returns the refusal for a handler of errors: an answer below 400 is for callers that a filter refuses, and would be no error. */
   #refusal(): Refusal {
     const answer = refusal(this.verdict, Date.now())
     return answer.status < FIRST_ERROR ? { ...answer, status: UNAVAILABLE } : answer

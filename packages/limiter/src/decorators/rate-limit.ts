@@ -5,7 +5,7 @@ import { limit } from './wrap-function.ts'
 type Method = (this: unknown, ...args: never[]) => unknown
 type Class = abstract new (...args: never[]) => unknown
 
-/** What `RateLimit` gives: a decorator for classes and methods, in the standard's way or TypeScript's older one. */
+/** The result of `RateLimit`: a decorator for classes and methods, in the standard's way or TypeScript's older one. */
 export interface RateLimitDecorator {
   <M extends (this: never, ...args: never[]) => unknown>(method: M, context: ClassMethodDecoratorContext): M
   <C extends Class>(value: C, context: ClassDecoratorContext): void
@@ -49,7 +49,7 @@ export function RateLimit(words: RateLimitOptions): RateLimitDecorator {
   return decorate as RateLimitDecorator
 }
 
-/** The options of the decorators of a method, or else of its class; outermost first. */
+/** Returns the options of the decorators of a method, or else of its class; outermost first. */
 export function rateLimitsOf(target: Class, method: string | symbol | Method): readonly RateLimitOptions[] {
   const own = typeof method === 'function' ? onFunctions.get(method) : undefined
   if (own) return own
@@ -101,7 +101,7 @@ function limitMethod(method: Method, annotation: Annotation, name: PropertyKey):
   return limited
 }
 
-/** The methods of a class count together; those with limits of their own keep to these. */
+/** Limits the methods of a class, which count together; those with limits of their own keep to these. */
 function limitClass(target: Class, annotation: Annotation): void {
   const prototype = target.prototype as object
   for (const name of Reflect.ownKeys(prototype)) {
@@ -119,7 +119,7 @@ function limitClass(target: Class, annotation: Annotation): void {
   }
 }
 
-/** What other decorators have noted of a method, such as its route, in the way of the package reflect-metadata. */
+/** The notes of other decorators on a method, such as its route, in the way of the package reflect-metadata. */
 interface Metadata {
   getOwnMetadataKeys?(target: object): unknown[]
   getOwnMetadata?(key: unknown, target: object): unknown
@@ -133,7 +133,7 @@ function copyMetadata(from: object, to: object): void {
   }
 }
 
-/** The name of the class that defines a method, which may be a base class of the object's class. */
+/** Returns the name of the class that defines a method, which may be a base class of the object's class. */
 function ownerOf(self: unknown, name: PropertyKey, method: Method): string {
   if (typeof self === 'function') return self.name
   for (let at: unknown = self; typeof at === 'object' && at !== null; at = Object.getPrototypeOf(at)) {

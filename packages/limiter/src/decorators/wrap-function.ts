@@ -8,9 +8,9 @@ import { LimitedError } from './limited-error.ts'
 type AnyFunction = (this: unknown, ...args: never[]) => unknown
 
 /**
- * The same function within limits; of several, all must hold. A refused call throws a LimitedError, or gives the fallback;
- * that of an async function rejects. The result is a promise if it has to wait, or is counted for the fleet; else it is
- * what the function returns.
+ * Wraps a function in limits; of several, all must hold. A refused call throws a LimitedError, or gives the fallback; that of an
+ * async function rejects. The result is a promise if it has to wait, or is counted for the fleet; else it is what the function
+ * returns. /
  */
 export function rateLimited<Args extends unknown[], Result>(
   work: (...args: Args) => Result,
@@ -29,7 +29,7 @@ export function rateLimited<Args extends unknown[], Result>(
 
 const guarded = new WeakSet<object>()
 
-/** A guard obeys the annotations of this limited function, which then lets every call pass. */
+/** Leaves the annotations of a limited function to a guard that obeys them; the function then lets every call pass. */
 export function leaveToGuard(limited: object): void {
   guarded.add(limited)
 }
@@ -72,7 +72,7 @@ export function limit(
   return limited
 }
 
-/** What a function returns or throws, as a promise. */
+/** Returns what a function returns or throws, as a promise. */
 function settled(attempt: () => unknown): PromiseLike<unknown> {
   try {
     const result = attempt()
@@ -121,7 +121,10 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 }
 
-/** All limits are decided at once, so that a call that one refuses is charged by none; they must share one limiter. */
+/**
+ * Returns the limiter of several limits, which must share one: all are decided at once, so that a call that one refuses is charged
+ * by none.
+ */
 function limiterOf([first, ...others]: readonly Annotation[]): Limiter {
   const { limiter } = first!
   if (others.every(one => one.limiter === limiter)) return limiter

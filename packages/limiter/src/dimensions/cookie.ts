@@ -1,7 +1,6 @@
 import type { Call } from '../call.ts'
 import type { Dimension } from './dimension.ts'
-import { ParameterName } from './reading/parameter-name.ts'
-import { decodePercent } from './reading/percent.ts'
+import { decodePercent, ParameterName } from './reading/parameter-name.ts'
 
 /** A cookie. Services differ in which one they take of several, so a call that gives it two values is ambiguous. */
 export const cookie: Dimension = {
@@ -58,7 +57,7 @@ function eachCookie(text: string, name: ParameterName, visit: (value: string) =>
   return false
 }
 
-/** A quoted value may have escapes, as Python reads it: `\130` is `X`. */
+/** Reads a quoted value, which may have escapes, as Python reads it: `\130` is `X`. */
 function unquote(value: string): string {
   if (value.length < 2 || !value.startsWith('"') || !value.endsWith('"')) return decodePercent(value)
   const inner = value.slice(1, -1)

@@ -16,7 +16,7 @@ export function describeKey(key: string, by: readonly string[]): Record<string, 
   return Object.fromEntries(parts)
 }
 
-/** A call that is counted under a key; undefined if a part of the key is a digest, whose value is not known. */
+/** Returns a call that is counted under a key; undefined if a part of the key is a digest, whose value is not known. */
 export function callOfKey(key: string, by: readonly string[]): Call | undefined {
   const parts = Object.entries(describeKey(key, by))
   if (parts.some(([, { countedBy }]) => countedBy === 'digest')) return undefined

@@ -11,11 +11,11 @@ export interface Dimension {
   readonly field?: 'ip' | 'method' | 'host' | 'resource' | undefined
   /** The arguments that it knows; left out, any. */
   readonly arguments?: readonly string[] | undefined
-  /** The value of the call; undefined and blank text count as absent. It must not throw. */
+  /** Returns the value of the call; undefined and blank text count as absent. It must not throw. */
   read(call: Call, argument: string): string | undefined
-  /** Whether services could read another value than `read` does: a call that brings two is refused with 400. */
+  /** Returns a test whether services could read another value than `read` does: a call that brings two is refused with 400. */
   ambiguityOf?(argument: string): (call: Call) => boolean
-  /** For speed, `read` with its argument bound; it must return the same. */
+  /** Returns `read` with its argument bound, for speed; it must return the same. */
   readerOf?(argument: string): (call: Call) => string | undefined
   /** The top-level option of a document that it needs. */
   readonly needs?: string | undefined
@@ -25,18 +25,18 @@ export interface Dimension {
 
 /** Options of a rule document that configure dimensions. */
 export interface DimensionSettings {
-  /** How many bits of an IPv6 address identify a caller. */
+  /** The number of bits of an IPv6 address that identify a caller. */
   readonly ipv6Prefix: number
   readonly jwt?: JwtSettings | undefined
   /** Milliseconds since 1970. */
   readonly nowMs: () => number
 }
 
-/** How tokens are verified. */
+/** The verification of tokens. */
 export interface JwtSettings {
   /** Secrets, public keys in PEM, JWK or JWKS; or where they are: `env:NAME`, `file:PATH`. */
   readonly keys: readonly string[]
-  /** A proxy in front has verified every token. */
+  /** True if a proxy in front has verified every token. */
   readonly verified: boolean
   readonly issuer?: string | undefined
   readonly audience?: readonly string[] | undefined

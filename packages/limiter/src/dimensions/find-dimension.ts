@@ -2,7 +2,7 @@ import type { Call } from '../call.ts'
 import type { Dimension } from './dimension.ts'
 import { ip } from './ip.ts'
 
-/** What a rule or `identify` calls `header:x-account-id`, ready to read; undefined when no dimension is meant. */
+/** Finds what a rule or `identify` calls `header:x-account-id`, ready to read; undefined when no dimension is meant. */
 export function findDimension(
   name: string,
   dimensions: readonly Dimension[],
@@ -14,7 +14,7 @@ export function findDimension(
   return dimension.readerOf?.(argument) ?? (call => dimension.read(call, argument))
 }
 
-/** The dimension that reads the caller's address: lists of callers may name networks of it. */
+/** Finds the dimension that reads the caller's address: lists of callers may name networks of it. */
 export function addressDimension<One extends Pick<Dimension, 'name' | 'field'>>(
   dimensions: readonly One[],
 ): One | undefined {
@@ -25,7 +25,7 @@ export function addressName(dimensions: readonly Pick<Dimension, 'name' | 'field
   return addressDimension(dimensions)?.name ?? ip.name
 }
 
-/** The parts of `header:x-account-id`. */
+/** Returns the parts of `header:x-account-id`. */
 export function splitName(name: string): { readonly kind: string; readonly argument: string; readonly colon: number } {
   const colon = name.indexOf(':')
   if (colon < 0) return { kind: name, argument: '', colon }

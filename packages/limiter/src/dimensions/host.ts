@@ -11,7 +11,7 @@ export const host: Dimension = {
   ambiguityOf: () => namesTwoHosts,
 }
 
-/** HTTP/2 has `:authority` in place of Host, and a call may carry both. */
+/** True if a call carries two hosts: HTTP/2 has `:authority` in place of Host, and a call may carry both. */
 function namesTwoHosts({ host: text, headers }: Call): boolean {
   const authority = headers?.[':authority']
   return typeof authority === 'string' && authority !== text && hostName(authority) !== hostName(text ?? '')

@@ -59,7 +59,7 @@ function isMeantForUs({ alg, claims }: Token, { issuer, audience }: JwtSettings)
   return audience === undefined || [claims.aud].flat().some(one => audience.includes(one as string))
 }
 
-/** RFC 7519, sections 4.1.4 and 4.1.5; a moment that is no number is no moment. */
+/** True if a token is valid at a time (RFC 7519, sections 4.1.4 and 4.1.5); a moment that is no number is no moment. */
 function isValidAt({ claims: { exp, nbf } }: Token, seconds: number): boolean {
   const hasNotEnded = exp === undefined || (typeof exp === 'number' && seconds < exp)
   return hasNotEnded && (nbf === undefined || (typeof nbf === 'number' && seconds >= nbf))

@@ -21,10 +21,10 @@ const BY_ADDRESS = '\u0002'
 const DIGESTED = '\u0003'
 const ABSENT = '\u0004'
 
-/** How a call without the dimension's value is counted: not at all, together with all such calls, or by its address. */
+/** The way to count a call without the dimension's value: not at all, together with all such calls, or by its address. */
 export type Missing = 'skip' | 'shared' | 'address'
 
-/** Where the names of a rule's `by` are looked up. */
+/** The place where the names of a rule's `by` are looked up. */
 export interface KeyInput {
   readonly identify: Readonly<Record<string, readonly string[]>>
   readonly dimensions: readonly Dimension[]
@@ -53,12 +53,12 @@ function joinParts(parts: KeyReader[]): KeyReader {
   }
 }
 
-/** A length prefix keeps two parts from being read as one. */
+/** Adds a length prefix, which keeps two parts from being read as one. */
 function measured(part: string): string {
   return `${part.length}:${part}`
 }
 
-/** One dimension of a key. */
+/** Returns the reader of one dimension of a key. */
 export function compilePart(name: string, lookup: KeyInput): KeyReader {
   const sources = sourcesOf(name, lookup)
   const read = compileValue(name, sources, lookup.dimensions)
@@ -71,14 +71,14 @@ export function compilePart(name: string, lookup: KeyInput): KeyReader {
   }
 }
 
-/** Whether a value is its own part of a key, as most are. */
+/** True if a value is its own part of a key, as most are. */
 function isPlain(value: unknown): value is string {
   if (typeof value !== 'string' || value.length > MAX_VALUE) return false
   const code = value.charCodeAt(0)
   return code > FIRST_PLAIN && code < FIRST_UNUSUAL
 }
 
-/** The field of a call in which a caller's value for `name` belongs; undefined if it is given as an attribute. */
+/** Returns the field of a call in which a caller's value for `name` belongs; undefined if it is given as an attribute. */
 export function fieldOf(name: string, lookup: KeyInput): Dimension['field'] {
   if (sourcesOf(name, lookup) !== undefined) return undefined
   return lookup.dimensions.find(one => one.name === name)?.field
@@ -90,7 +90,7 @@ export function readerOf(name: string, lookup: KeyInput): (call: Call) => string
   return call => present(call.attributes?.[name]) ?? present(read(call))
 }
 
-/** The sources that `identify` lists for a name. */
+/** Returns the sources that `identify` lists for a name. */
 export function sourcesOf(name: string, { identify }: KeyInput): readonly string[] | undefined {
   return Object.hasOwn(identify, name) ? identify[name] : undefined
 }
@@ -136,7 +136,7 @@ function addressOrAbsent(address: Dimension): KeyReader {
   }
 }
 
-/** A value as part of a key; undefined if it is missing or blank. */
+/** Returns a value as part of a key; undefined if it is missing or blank. */
 function part(value: unknown): string | undefined {
   const text = present(value)
   if (text === undefined) return undefined
@@ -144,12 +144,12 @@ function part(value: unknown): string | undefined {
   return text.charCodeAt(0) < FIRST_PLAIN ? ESCAPED + text : text
 }
 
-/** UTF-16, for UTF-8 has one spelling for all lone surrogates. */
+/** Returns the digest of a text as UTF-16, for UTF-8 has one spelling for all lone surrogates. */
 function digest(value: string): string {
   return hash('sha256', Buffer.from(value, 'utf16le'), 'base64url')
 }
 
-/** The value as text; undefined if it is missing or blank. */
+/** Returns the value as text; undefined if it is missing or blank. */
 export function present(value: unknown): string | undefined {
   if (typeof value !== 'string') {
     // an account id is a number in many programs

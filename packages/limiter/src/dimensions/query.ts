@@ -1,7 +1,6 @@
 import type { Call } from '../call.ts'
 import type { Dimension } from './dimension.ts'
-import { ParameterName } from './reading/parameter-name.ts'
-import { decodePercent } from './reading/percent.ts'
+import { decodePercent, ParameterName } from './reading/parameter-name.ts'
 
 const AMPERSAND = 0x26
 const SEMICOLON = 0x3b
@@ -41,7 +40,7 @@ function hasOtherValue(text: string, name: ParameterName): boolean {
   return !isAlone && differ(at, text, name)
 }
 
-/** Whether the values from one on differ. None is decoded twice: a broken escape is expensive, and a query may have thousands. */
+/** True if the values from one on differ. None is decoded twice: a broken escape is expensive, and a query may have thousands. */
 function differ(first: number, text: string, name: ParameterName): boolean {
   const seen = new Set<string>()
   const values = new Set<string>()
@@ -58,7 +57,7 @@ function differ(first: number, text: string, name: ParameterName): boolean {
   return values.size > 1
 }
 
-/** Where the next value begins that some service may find at or after `start`, the beginning of a piece; -1 if there is none. */
+/** Finds where the next value begins that some service may find at or after `start`, the beginning of a piece; -1 if there is none. */
 function nextValue(text: string, name: ParameterName, start: number): number {
   for (let at = start; at < text.length; at = endOfPiece(text, at) + 1) {
     const value = name.valueAt(text, at)
@@ -67,7 +66,7 @@ function nextValue(text: string, name: ParameterName, start: number): number {
   return -1
 }
 
-/** Some services take `;` for `&`. */
+/** Finds the end of a piece; some services take `;` for `&`. */
 function endOfPiece(text: string, start: number): number {
   for (let at = start; at < text.length; at++) {
     const code = text.charCodeAt(at)
@@ -76,7 +75,7 @@ function endOfPiece(text: string, start: number): number {
   return text.length
 }
 
-/** The end of a value for services that do not. */
+/** Returns the end of a value for services that do not. */
 function wholeEnd(text: string, start: number): number {
   const end = text.indexOf('&', start)
   return end < 0 ? text.length : end

@@ -2,7 +2,7 @@ import type { Call } from '../call.ts'
 import { isAmbiguousPath, resourcePath } from '../http/path-readings.ts'
 import type { Dimension } from './dimension.ts'
 
-/** What is called: the framework's route template, or else the path. */
+/** The called resource: the framework's route template, or else the path. */
 export const resource: Dimension = {
   name: 'resource',
   argument: 'none',

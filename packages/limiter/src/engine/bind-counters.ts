@@ -71,7 +71,7 @@ export function bindCounters(
   })
 }
 
-/** Where the limits of single callers come from, for a rule that has any. */
+/** A function that returns where the limits of single callers come from, for a rule that has any. */
 export type CallerLimitsOf = (binding: PlanBinding) => CallerLimits | undefined
 
 /** The tables of rules whose limit depends on the caller. */
@@ -97,7 +97,7 @@ function bindPlans(state: RuleState, tables: PlanTables | undefined, context: Bi
   return state
 }
 
-/** The blocked callers of a rule: those from before, if it is the same rule. */
+/** Returns the blocked callers of a rule: those from before, if it is the same rule. */
 function blockCountersOf(
   rule: CompiledRule,
   same: RuleState | undefined,
@@ -119,12 +119,12 @@ function blockCountersOf(
   return { table: table ?? store.createTable(blockTableId(rule.id), meters), counter }
 }
 
-/** No rule id has a space. */
+/** Returns an id that no rule has, since no rule id has a space. */
 function blockTableId(id: string): string {
   return `${id} block`
 }
 
-/** Whether a rule continues as another: also with another algorithm, from zero; but concurrency slots are counted separately. */
+/** True if a rule continues as another: also with another algorithm, from zero; but concurrency slots are counted separately. */
 function countsAlike(one: CompiledRule, other: CompiledRule): boolean {
   if (one.by.join('\n') !== other.by.join('\n')) return false
   // a key with several limits has several tables
@@ -133,7 +133,7 @@ function countsAlike(one: CompiledRule, other: CompiledRule): boolean {
   return one.algorithm === other.algorithm || !(holds(one) || holds(other))
 }
 
-/** The meters that count a rule in this process: those of its share of the limit, for when its store cannot be asked. */
+/** Returns the meters that count a rule in this process: those of its share of the limit, for when its store cannot be asked. */
 function metersHere(rule: CompiledRule, part: Part | undefined): readonly Meter[] {
   return part && part.size > 1 && rule.whenStoreDown === 'share' ? rule.partOf(part) : rule.meters
 }

@@ -7,10 +7,10 @@ import type { MemoryStore } from '../stores/memory/memory-store.ts'
 import type { Table } from '../stores/memory/table.ts'
 import type { FleetCounter } from '../stores/store.ts'
 
-/** So many limits from outside are counted at one time for a rule in one process. */
+/** The number of limits from outside that are counted at one time for a rule in one process. */
 const MOST_DYNAMIC = 1000
 
-/** What a rule with several limits is counted with. */
+/** The stores and settings with which a rule with several limits is counted. */
 export interface PlanContext {
   readonly store: MemoryStore
   readonly now: number
@@ -35,7 +35,7 @@ export class PlanTables {
     this.#used = new Set()
   }
 
-  /** The table of a limit; `isLasting` if the rule states the limit. */
+  /** Returns the table of a limit; `isLasting` if the rule states the limit. */
   tableOf(rule: CompiledRule, isLasting: boolean, { store, now, metersOf }: PlanContext): Table {
     const name = nameOf(rule)
     const known = this.#tables.get(name)
@@ -93,7 +93,7 @@ export class PlanBinding implements RuleWithLimits {
     Object.assign(standard, { plans: this.states })
   }
 
-  /** The state of a limit from outside; undefined if there are too many of them. */
+  /** Returns the state of a limit from outside; undefined if there are too many of them. */
   dynamic(rule: CompiledRule): RuleState | undefined {
     const name = `${nameOf(rule)} ${rule.limitFrom}`
     const known = this.#dynamic.get(name)

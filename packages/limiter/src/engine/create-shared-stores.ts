@@ -11,7 +11,7 @@ import { shareRules } from './bind-counters.ts'
 
 /** The stores that are shared with other processes, and the connection to them. */
 export interface SharedStoresOptions {
-  /** Where rules are counted for the whole fleet. */
+  /** The store in which rules are counted for the whole fleet. */
   readonly fleet?: SharedStore | undefined
   /** The registry of the processes that count there. */
   readonly registry?: MembershipRegistry | undefined
@@ -40,7 +40,7 @@ const DEFAULT_STORE_TIMEOUT_MS = 400
 /** A counting process that dies is noticed at once; this is for one that hangs, and must be long enough for a busy machine. */
 const COUNTING_TIMEOUT_MS = 500
 
-/** The shared stores; each with a fallback to this process. */
+/** Creates the shared stores; each with a fallback to this process. */
 export function createSharedStores(
   parts: SharedStoresOptions,
   { store }: RuleDocument,

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events'
-import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { Algorithm } from '../algorithms/algorithm.ts'
 import { type Clock, inMicroseconds, steadyMicroseconds } from '../common/clock.ts'
@@ -62,7 +62,7 @@ export type SectionFollower = (value: unknown) => () => void
 const SWEEP_EVERY_MS = 200
 const SWEEP_KEYS = 2048
 const CLOSING_MS = 1000
-/** How long a call may wait to hear of credit, for a store without a timeout of its own. */
+/** The longest wait of a call for credit, for a store without a timeout of its own. */
 const CREDIT_TIMEOUT_MS = 400
 const SOURCE_WARNINGS = {
   rejected: 'DIANA_RULES_REJECTED',
@@ -98,7 +98,7 @@ export class Engine {
   decider: Decider
   /** The caller's address, from the peer of the connection and the header that `document.forwardedBy` names. */
   addressOf: AddressReader
-  /** Whether a peer is a proxy whose headers are believed. */
+  /** True if a peer is a proxy whose headers are believed. */
   isTrusted: (peer: string | undefined) => boolean
   /** Refuses calls while this process has too much to do; undefined if the document does not ask for it. */
   guard: OverloadGuard | undefined
@@ -168,14 +168,14 @@ export class Engine {
     this.limits.close()
     this.guard?.close()
     await this.live.close()
-    await Promise.race([this.shared.close(), pause(CLOSING_MS, undefined, { ref: false })])
+    await atMost(CLOSING_MS, this.shared.close())
     // counts that were not reported yet are reported, unless Redis hangs
-    await Promise.race([this.#reporter?.close(), pause(CLOSING_MS, undefined, { ref: false })])
+    await atMost(CLOSING_MS, this.#reporter?.close())
     this.options.disconnect?.()
     this.options.machine?.close()
   }
 
-  /** What the names of the keys in the store begin with. */
+  /** Returns the beginning of the names of the keys in the store. */
   get storePrefix(): string {
     return this.options.document.store?.prefix ?? DEFAULT_PREFIX
   }
@@ -208,7 +208,7 @@ export class Engine {
     this.#followers.set(name, follower)
   }
 
-  /** The counts of all calls since the start, and of those that each rule met; of this process alone. */
+  /** Returns the counts of all calls since the start, and of those that each rule met; of this process alone. */
   stats(): Stats {
     const stats = this.observers.stats(this.decider.rules, this.shared)
     return this.guard ? { ...stats, overload: this.guard.status } : stats
@@ -282,7 +282,7 @@ export class Engine {
     })
   }
 
-  /** A guard with the same settings goes on with what it has measured. */
+  /** Replaces the guard; one with the same settings stays, with what it has measured. */
   #guardBy({ overload, priority }: RuleDocument, { priorities = onePriority, callerOf }: CompiledDocument): void {
     if (isDeepStrictEqual([overload, priority], this.#guarded)) return
     this.#guarded = [overload, priority]
@@ -329,4 +329,13 @@ export class Engine {
       warnOfEach(SOURCE_WARNINGS[event], trouble)
     })
   }
+}
+
+/** Waits for something, but no longer than this. The timer ends with it: it would keep all that was closed in memory. */
+async function atMost(ms: number, work: unknown): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>(resolve => {
+    timer = setTimeout(resolve, ms).unref()
+  })
+  await Promise.race([work, late]).finally(() => clearTimeout(timer))
 }

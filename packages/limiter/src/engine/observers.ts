@@ -10,7 +10,7 @@ import type { StoreStats } from '../stores/failover/store-health.ts'
 import type { FleetCounter } from '../stores/store.ts'
 import type { Verdict } from '../verdict.ts'
 
-/** What is asked of the stores that are shared with other processes. */
+/** The numbers that are asked of the stores which are shared with other processes. */
 export interface SharedStats {
   readonly fleetStats: StoreStats | undefined
   leasedOf(counter: FleetCounter): number | undefined
@@ -82,7 +82,7 @@ export class Observers {
     return this.#recorder?.since(this.#nowMs() - lastMs) ?? []
   }
 
-  /** The rules have changed, and with them what is recorded of a call. */
+  /** Follows a change of the rules, and with them of what is recorded of a call. */
   follow(rules: readonly RuleState[]): void {
     this.#recorder?.use(rules.map(({ rule }) => rule))
   }

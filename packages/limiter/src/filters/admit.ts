@@ -43,7 +43,7 @@ export function admit<Request, Reply>(
   return run.decide()
 }
 
-/** The same once there is a limiter; if none can be made, the request is refused and the error is reported. */
+/** Admits a request once there is a limiter; if none can be made, the request is refused and the error is reported. */
 async function admitLater<Request, Reply>(
   filter: Filter<Request, Reply>,
   pending: Promise<void>,
@@ -61,7 +61,7 @@ async function admitLater<Request, Reply>(
   return admit(filter, request, reply)
 }
 
-/** The same for a request that other filters have decided before: what matches is counted once. */
+/** Admits a request that other filters have decided before: what matches is counted once. */
 function admitAgain<Request, Reply>(
   filter: Filter<Request, Reply>,
   request: Request,
@@ -96,7 +96,10 @@ function passLate(): true {
   return true
 }
 
-/** If the application's function fails, the request is decided: a caller must not be able to make it fail and pass. */
+/**
+ * True if a request is skipped. If the application's function fails, the request is decided: a caller must not be able to make it
+ * fail and pass.
+ */
 function isSkipped<Request>(
   filter: Filter<Request, never>,
   skip: (request: Request) => boolean,
@@ -110,15 +113,15 @@ function isSkipped<Request>(
   }
 }
 
-/** The verdict on a request of any framework, by the rules of all filters that it has passed. */
+/** Returns the verdict on a request of any framework, by the rules of all filters that it has passed. */
 export function verdictOf(request: object): Verdict | undefined {
   const past = placeFor(request)[runs]
   return past === undefined ? undefined : pastRuns(past).at(-1)?.verdict
 }
 
 /**
- * Where runs are stored: with the raw headers, an array that each of Node's requests has to itself. Each request of Express
- * has a hidden class of its own, and one more property on it would cost as much as all else that a filter does.
+ * Finds the place where runs are stored: with the raw headers, an array that each of Node's requests has to itself. Each request of
+ * Express has a hidden class of its own, and one more property on it would cost as much as all else that a filter does.
  */
 function placeFor(identity: { readonly rawHeaders?: object }): Decided {
   return identity.rawHeaders ?? identity
@@ -147,7 +150,7 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
   #isWatched = false
   #stopReading: (() => void) | undefined
   #isOver = false
-  /** What the bodies of the request and of the answer say of its costs; undefined if no rule asks. */
+  /** The parts of the bodies of the request and of the answer that say its costs; undefined if no rule asks. */
   #costs: CallCosts<Request, Reply> | undefined
 
   constructor(filter: Filter<Request, Reply>, request: Request, reply: Reply, only: boolean) {
@@ -186,7 +189,7 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
     return this.#controller.signal
   }
 
-  /** Whether the request continues; if not, it has been answered. A promise only if the limiter returns one. */
+  /** True if the request continues; if not, it has been answered. A promise only if the limiter returns one. */
   decide(): boolean | Promise<boolean> {
     const call = new RequestCall<Request>(this.filter, this.#request)
     if (this.filter.trust.decider?.measures !== true) return this.#decide(call)
@@ -298,7 +301,7 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
     this.filter.framework.watch(this.#request, this.#reply, this)
   }
 
-  /** A call for which the application's function throws is still counted. */
+  /** Reads attributes; a call for which the application's function throws is still counted. */
   #attributesBy(attributes: (request: Request) => Call['attributes']): Call['attributes'] {
     try {
       return readAttributes(valueNow(attributes(this.#request), 'attributes'), error =>
@@ -321,7 +324,10 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
     }
   }
 
-  /** An error of Diana does not break the service that it protects, unless the document asks for it. */
+  /**
+   * True if the call goes on after an error of Diana, which does not break the service that it protects, unless the document asks
+   * for it.
+   */
   #fail(error: unknown): boolean {
     this.#report(error, 'decision')
     if (engineOf(this.filter.limiter).passUnjudged()) return true

@@ -3,7 +3,7 @@ import { DianaError } from '../errors.ts'
 import { joinNames, show } from '../rules/show.ts'
 import { suggest } from '../rules/suggest.ts'
 
-/** What is wrong with the value of an option; undefined if nothing is. */
+/** A function that says what is wrong with the value of an option; undefined if nothing is. */
 type Fault = (value: unknown) => string | undefined
 
 const isFunction: Fault = value => (typeof value === 'function' ? undefined : `must be a function, not ${show(value)}`)
@@ -33,7 +33,7 @@ const common: readonly string[] = Object.keys(options).filter(name => name !== '
 const rules = "limits are rules of the limiter: createLimiter({ rules: [{ id: 'all', limit: '100/m' }] })"
 const answers = 'say it in the rules, as in answer: { status: 429, body: … }, or with onRefused'
 
-/** What other rate limiters call an option, and where it is here. */
+/** The names that other rate limiters give an option, and where it is here. */
 const elsewhere: Readonly<Record<string, string>> = {
   max: rules,
   limit: rules,

@@ -197,7 +197,7 @@ const calls: [answer: string, play: Play, ending: Ending][] = [
 const UNTYPED = calls.findIndex(([, play]) => play === untyped)
 
 describe.each(Object.entries(applications))('a call to %s', (name, open) => {
-  it('is charged by who ended it, and how', async () => {
+  it('a call is charged by who ended it, and how', async () => {
     // Fastify refuses a body of no type itself
     const played = name === 'fastify' ? calls.filter((_, index) => index !== UNTYPED) : calls
     const found = await Promise.all(

@@ -160,7 +160,7 @@ const rules: Readonly<Record<string, readonly object[]>> = {
 
 describe.each(Object.entries(starts))('%s', (_name, start) => {
   it.each(Object.entries(rules))(
-    'by %s, sends the head of an event stream before its first byte',
+    'a filter sends the head of an event stream before its first byte, by %s',
     async (_rule, list) => {
       const limiter = await createLimiter({ rules: list as never })
       closing.push(() => limiter.close())

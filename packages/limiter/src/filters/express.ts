@@ -47,7 +47,7 @@ function middleware(filter: Filter<Request, Response>): RequestHandler {
   }
 }
 
-/** How to read the requests of Express 5 and 4, and to answer them. */
+/** The functions that read the requests of Express 5 and 4, and answer them. */
 export const expressFramework: Framework<Request, Response> = {
   ...node,
   identity: request => request,
@@ -71,7 +71,7 @@ export const expressFramework: Framework<Request, Response> = {
   },
 }
 
-/** What the router of the route is mounted on, which is known only as the caller spelled it. */
+/** Returns what the router of the route is mounted on, which is known only as the caller spelled it. */
 function baseOf(request: Request): string {
   return request.baseUrl === '' ? '' : spelledPath(request.baseUrl).toLowerCase()
 }

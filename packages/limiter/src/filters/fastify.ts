@@ -35,7 +35,7 @@ export function diana(limiter: Limiter, options: FilterOptions<FastifyRequest> =
   return ofApplication(plugin)
 }
 
-/** The hooks of the plugin belong to the application, not to an encapsulated scope, as with the fastify-plugin package. */
+/** Makes the hooks of the plugin belong to the application, not to an encapsulated scope, as with the fastify-plugin package. */
 function ofApplication<Plugin extends object>(plugin: Plugin): Plugin {
   return Object.assign(plugin, {
     [Symbol.for('skip-override')]: true,
@@ -74,7 +74,7 @@ export function rateLimit(
   return withOwnLimiter(ofApplication(pluginOrHook as unknown as PluginOrHook), own)
 }
 
-/** The verdict of a request; of several filters, the last one. */
+/** Returns the verdict of a request; of several filters, the last one. */
 export function verdictOf(request: FastifyRequest): Verdict | undefined {
   return verdictOfRaw(request.raw)
 }

@@ -157,7 +157,7 @@ describe('the filter for fetch', () => {
     expect((await wide.get('wide', [])).decisions[0]!.remaining).toBe(8)
   })
 
-  it('what is no Request, and no handler, is an error that names the remedy', async () => {
+  it('a value that is no Request and no handler is an error that names the remedy', async () => {
     const limit = diana(await create(perAddress))
     expect(() => limit({ url: '/' } as never)).toThrow('this filter takes a Request')
     expect(() => limit.wrap(undefined as never)).toThrow('wrap was given no handler')

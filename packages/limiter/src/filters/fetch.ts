@@ -21,7 +21,7 @@ export type { FetchServer } from './frameworks/fetch.ts'
 export type { RateLimitOptions, RequestReader } from './one-line/options.ts'
 export type { OwnLimiter } from './one-line/own-limiter.ts'
 
-/** What the server knows of the connection: the caller's address, or the second argument of a handler of Bun, Deno or Node. */
+/** The connection as the server knows it: the caller's address, or the second argument of a handler of Bun, Deno or Node. */
 export type FetchInfo = string | FetchServer | object
 
 /** The address at the other end of the connection, where the server does not give it. */
@@ -35,11 +35,11 @@ type Handler<Rest extends readonly unknown[]> = (request: Request, ...rest: Rest
 export interface FetchFilter {
   /** The answer to a refused request; undefined if it may go on. A promise only if the decision needs one. */
   (request: Request, info?: FetchInfo): Response | undefined | Promise<Response | undefined>
-  /** To be called with the answer of a request that has gone on: adds headers, and notices when it has been sent. */
+  /** Takes the answer of a request that has gone on: adds headers, and notices when it has been sent. */
   after(request: Request, response: Response): Response
-  /** The same for a handler that has failed. */
+  /** Ends a request whose handler has failed. */
   after(request: Request): undefined
-  /** A handler with the filter before and after it. What is passed beside the request is passed on. */
+  /** Returns a handler with the filter before and after it. What is passed beside the request is passed on. */
   wrap<Rest extends readonly unknown[]>(handler: Handler<Rest>): Handler<Rest>
 }
 
@@ -64,7 +64,7 @@ export function rateLimit(
   return fetchFilter(createRouteFilter(given as Limiter, frameworkFor(route), route, { own: ['peer'] }))
 }
 
-/** The verdict of a request; of several filters, the last one. */
+/** Returns the verdict of a request; of several filters, the last one. */
 export function verdictOf(request: Request): Verdict | undefined {
   return verdictOfRaw(fetchFramework.identity(request))
 }
@@ -141,7 +141,7 @@ function after(request: Request, response?: Response): Response | undefined {
   return withHeaders(new Response(reportingItsEnd(body, status, watcher, observer), response), exchange)
 }
 
-/** The headers of a redirect, or of what `fetch` has returned, cannot be changed. */
+/** Copies a response with more headers: those of a redirect, or of what `fetch` has returned, cannot be changed. */
 function withHeaders(response: Response, { headers }: Exchange): Response {
   if (headers.size === 0) return response
   try {

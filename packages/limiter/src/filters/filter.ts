@@ -16,15 +16,15 @@ import type { Framework } from './frameworks/framework.ts'
 export interface FilterOptions<Request> {
   /** The cost of a call; default: 1. A function that throws, or returns an invalid cost, counts as 1. */
   readonly cost?: number | ((call: Call, request: Request) => number) | undefined
-  /** What the application knows of the caller: `{ account: session.userId }`. It wins over what `identify` finds. */
+  /** Returns what the application knows of the caller: `{ account: session.userId }`. It wins over what `identify` finds. */
   readonly attributes?: ((request: Request) => Call['attributes']) | undefined
-  /** What `by: resource` counts: each route if it is known (the default), or each path. */
+  /** The unit that `by: resource` counts: each route if it is known (the default), or each path. */
   readonly resource?: 'route' | 'path' | undefined
-  /** Whether `/A` and `/a` are two paths; default: as in the framework. */
+  /** True if `/A` and `/a` are two paths; default: as in the framework. */
   readonly caseSensitive?: boolean | undefined
   /** Requests for which it returns true pass without a decision. If it throws, the request is decided. */
   readonly skip?: ((request: Request) => boolean) | undefined
-  /** What a refused call is answered instead; nothing for Diana's own answer. */
+  /** Answers a refused call instead; nothing for Diana's own answer. */
   readonly onRefused?:
     | ((verdict: Verdict, request: Request) => CustomAnswer | undefined | Promise<CustomAnswer | undefined>)
     | undefined
@@ -47,7 +47,7 @@ export interface RouteOptions<Request> extends FilterOptions<Request> {
 /** The proxies that the rules in force trust, and how the caller's address is read behind them. */
 export interface ProxyTrust {
   readonly addressOf: AddressReader
-  /** Whether a peer is a proxy whose headers are believed; left out, none is. */
+  /** True if a peer is a proxy whose headers are believed; left out, none is. */
   readonly isTrusted?: ((peer: string | undefined) => boolean) | undefined
   readonly document: Pick<RuleDocument, 'trustProxy' | 'forwardedBy'>
   /** Finds the rules of a call whose costs are read from requests and answers; left out, there are none. */
@@ -62,7 +62,7 @@ export interface Filter<Request, Reply> {
   readonly options: FilterOptions<Request>
   /** The ids of rules that it decides by, besides those that match. */
   readonly rules: readonly string[]
-  /** Whether it decides by those alone. */
+  /** True if it decides by those alone. */
   readonly only: boolean
   /** Set while the limiter is being made; requests wait for it. */
   readonly pending?: Promise<void> | undefined
@@ -76,7 +76,7 @@ export interface Mount {
   readonly own?: readonly string[] | undefined
 }
 
-/** A filter by all rules that match. Throws if it is not given a limiter, or options that it cannot use. */
+/** Creates a filter by all rules that match. Throws if it is not given a limiter, or options that it cannot use. */
 export function createFilter<Request, Reply>(
   limiter: Limiter,
   framework: Framework<Request, Reply>,
@@ -88,7 +88,7 @@ export function createFilter<Request, Reply>(
   return { limiter, trust: engineOf(limiter), framework, options, rules: [], only: false, pending: undefined }
 }
 
-/** A filter by the rules that a route names. Rules given by options are added to the limiter. */
+/** Creates a filter by the rules that a route names. Rules given by options are added to the limiter. */
 export function createRouteFilter<Request, Reply>(
   limiter: Limiter,
   framework: Framework<Request, Reply>,

@@ -4,8 +4,8 @@ import type { Call } from '../call.ts'
 type Attributes = NonNullable<Call['attributes']>
 
 /**
- * The attributes of a call, read before the limiter decides: an object of the application may have getters that throw, which would
- * interrupt the decision. An attribute that cannot be read is reported, and the call has the others.
+ * Returns the attributes of a call, read before the limiter decides: an object of the application may have getters that throw,
+ * which would interrupt the decision. An attribute that cannot be read is reported, and the call has the others.
  */
 export function readAttributes(given: Call['attributes'], failed: (error: unknown) => void): Call['attributes'] {
   if (typeof given !== 'object' || given === null) return undefined
@@ -32,7 +32,7 @@ function isPlain(given: object): boolean {
   return prototype === Object.prototype || prototype === null
 }
 
-/** The names of what a class or a proxy gives are not known, so it is read when a rule asks, and once. */
+/** Guards attributes whose names are not known, as of a class or a proxy, so that each is read when a rule asks, and once. */
 function guarded(given: Attributes, failed: (error: unknown) => void): Attributes {
   const known = new Map<PropertyKey, unknown>()
   return new Proxy(

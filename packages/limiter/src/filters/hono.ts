@@ -39,7 +39,7 @@ export function rateLimit(
   return middleware(createRouteFilter(given as Limiter, frameworkFor(route), route, { own: ['peer'] }))
 }
 
-/** The verdict of a request; of several filters, the last one. */
+/** Returns the verdict of a request; of several filters, the last one. */
 export function verdictOf(context: Context): Verdict | undefined {
   return verdictOfRaw(honoFramework.identity(context))
 }

@@ -64,7 +64,7 @@ export function rateLimit<Request extends NodeRequest, Response extends NodeResp
   options: RateLimitOptions<NodeRequest>,
   listener: Listener<Request, Response>,
 ): ((request: Request, response: Response) => void) & OwnLimiter
-/** The same as a middleware `(request, response, next)`, for servers such as Connect and Polka. */
+/** Makes a middleware `(request, response, next)`, for servers such as Connect and Polka. */
 export function rateLimit(options: RateLimitOptions<NodeRequest>): NodeMiddleware & OwnLimiter
 export function rateLimit(
   given: Limiter | RateLimitOptions<NodeRequest>,

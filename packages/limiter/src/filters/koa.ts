@@ -47,7 +47,7 @@ const koa: Framework<Context, Context> = {
   reportError: node.reportError,
 }
 
-/** What koa-mount has cut from the path last; it stays there after the request has left what is mounted. */
+/** Returns what koa-mount has cut from the path last; it stays there after the request has left what is mounted. */
 function baseOf({ mountPath }: Context & { readonly mountPath?: unknown }): string {
   return typeof mountPath === 'string' && mountPath !== '/' ? mountPath : ''
 }
@@ -72,7 +72,7 @@ export function rateLimit(
   return middleware(createRouteFilter(given as Limiter, koa, options as RouteOptions<Context>))
 }
 
-/** The verdict of a request; of several filters, the last one. */
+/** Returns the verdict of a request; of several filters, the last one. */
 export function verdictOf(context: Context): Verdict | undefined {
   return verdictOfRaw(context.req)
 }

@@ -98,7 +98,7 @@ describe.each([
   ['koa', onKoa],
   ['hono', onHono],
 ] as const)('rateLimit of diana-limiter/%s', (framework, filter) => {
-  it('that is mounted without being called lets no request pass, and says how to call it', async () => {
+  it('rateLimit that is mounted without being called lets no request pass, and says how to call it', async () => {
     const { status, errors } = await frameworks[framework]!(filter as never)
     expect([status, errors]).toEqual([
       500,

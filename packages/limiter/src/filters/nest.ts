@@ -21,7 +21,7 @@ export type { RateLimitOptions, RequestReader } from './one-line/options.ts'
 /** The token that injects the limiter: `constructor(@Inject(DIANA_LIMITER) limiter: Limiter)`. */
 export const DIANA_LIMITER: unique symbol = Symbol('DIANA_LIMITER')
 
-/** How the limiter of a module is made from other providers. */
+/** The way in which the limiter of a module is made from other providers. */
 export interface DianaModuleAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
   readonly inject?: FactoryProvider['inject']
   readonly useFactory: (...args: never[]) => Limiter | Promise<Limiter>
@@ -39,7 +39,7 @@ export class DianaModule {
     throw new DianaError('BAD_CALL', `DianaModule was imported without a limiter: ${remedy}`)
   }
 
-  /** One limit for all controllers, without a limiter or a rule file: `DianaModule.forRoot({ limit: '100/m' })`. */
+  /** Makes one limit for all controllers, without a limiter or a rule file: `DianaModule.forRoot({ limit: '100/m' })`. */
   static forRoot(options: RateLimitOptions<NestRequest>): Promise<DynamicModule>
   static forRoot(limiter: Limiter | Promise<Limiter>, options?: FilterOptions<NestRequest>): Promise<DynamicModule>
   static forRoot(
@@ -52,7 +52,7 @@ export class DianaModule {
     return withLimiter(beginLimiter(limiter), filter)
   }
 
-  /** The same, with a limiter that is made from what other modules provide. */
+  /** Makes the module with a limiter that is made from what other modules provide. */
   static async forRootAsync(options: DianaModuleAsyncOptions): Promise<DynamicModule> {
     const { imports, inject = [], useFactory, options: filterOptions = {} } = options ?? {}
     if (typeof useFactory !== 'function') {

@@ -2,14 +2,14 @@ import type { Verdict } from '../verdict.ts'
 import type { Filter } from './filter.ts'
 import { pathBelow } from './frameworks/spelled-path.ts'
 
-/** What a request asked for when a filter decided it: a middleware may change that before the next filter. */
+/** The parts of a request when a filter decided it: a middleware may change that before the next filter. */
 export interface Asked {
   readonly method: string
   readonly base: string
   readonly target: string
 }
 
-/** What a filter decided on a request, as later filters and the application ask for it. */
+/** The decision of a filter on a request, as later filters and the application ask for it. */
 export interface PastRun {
   readonly filter: Filter<never, never>
   readonly asked: Asked
@@ -18,12 +18,12 @@ export interface PastRun {
   readonly charged: readonly string[]
 }
 
-/** The last verdict on a request that earlier filters have decided. */
+/** Returns the last verdict on a request that earlier filters have decided. */
 export function lastVerdict(past: readonly PastRun[]): Verdict | undefined {
   return past.findLast(run => run.verdict !== undefined)?.verdict
 }
 
-/** The rules by which filters of the same limiter have charged the request; undefined if no such filter has seen it. */
+/** Returns the rules by which filters of the same limiter have charged the request; undefined if no such filter has seen it. */
 export function chargedBy({ limiter }: Filter<never, never>, past: readonly PastRun[]): string[] | undefined {
   const same = past.filter(run => run.filter.limiter === limiter)
   return same.length === 0 ? undefined : same.flatMap(run => run.charged)
@@ -34,7 +34,7 @@ export function areMatchingDecided({ limiter }: Filter<never, never>, past: read
   return past.some(run => run.filter.limiter === limiter && !run.filter.only && isSame(run.asked, asked))
 }
 
-/** The earlier filter that leaves nothing to decide for this one. */
+/** Returns the earlier filter that leaves nothing to decide for this one. */
 export function coveringFilter(
   filter: Filter<never, never>,
   past: readonly PastRun[],

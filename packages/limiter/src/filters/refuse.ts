@@ -4,7 +4,7 @@ import type { Verdict } from '../verdict.ts'
 import type { Filter } from './filter.ts'
 import { isThenable, report } from './report.ts'
 
-/** How long the application may take to word the answer to a refused call; then Diana answers. */
+/** The longest time in which the application may word the answer to a refused call; then Diana answers. */
 export const MOST_ANSWER_MS = 5000
 
 const unjudged: Refusal = unavailable('This call could not be judged.')
@@ -65,7 +65,7 @@ function send<Request, Reply>(
   }
 }
 
-/** The answer of the application; undefined if its function fails, or takes too long. */
+/** Returns the answer of the application; undefined if its function fails, or takes too long. */
 function customAnswer<Request>(
   filter: Filter<Request, never>,
   request: Request,
@@ -84,7 +84,7 @@ function customAnswer<Request>(
   }
 }
 
-/** A function that never answers would otherwise hold the connection of every refused caller. */
+/** Bounds the time of an answer: a function that never answers would otherwise hold the connection of every refused caller. */
 async function inTime<T>(answer: PromiseLike<T>): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<never>((_resolve, reject) => {

@@ -1,7 +1,7 @@
 import { warnWhile } from '../common/warn-once.ts'
 import type { Filter } from './filter.ts'
 
-/** What failed on a call, and what became of the call. */
+/** The kinds of failure on a call, and what became of the call. */
 const failures = {
   decision: 'Diana failed to decide a call, so it passed without being counted, unless whenFailed is refuse',
   limiter: 'the limiter of a filter cannot be made, so every call is refused with 503',
@@ -46,7 +46,7 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof (value as { readonly then?: unknown }).then === 'function'
 }
 
-/** Anything can be thrown, also what has no text. */
+/** Words a failure: anything can be thrown, also what has no text. */
 function textOf(failure: unknown): string {
   try {
     return String(failure)

@@ -7,7 +7,7 @@ import type { Filter } from './filter.ts'
 import { pathBehindHost, queryOf, spelledPath } from './frameworks/spelled-path.ts'
 import { report } from './report.ts'
 
-/** The document that was checked last; rules change seldom. */
+/** The document that was checked last; rules change rarely. */
 let knownDocument: Filter<never, never>['trust']['document'] | undefined
 
 /** A request of any framework as a call. Fields that no rule needs are never computed. */
@@ -112,7 +112,7 @@ export class RequestCall<Request> implements Call {
     return this.#ip
   }
 
-  /** A function of the application that throws must not interrupt the decision: the call then has no address. */
+  /** Reads the address; a function of the application that throws must not interrupt the decision: the call then has no address. */
   #peer(): string | undefined {
     const { framework } = this.#filter
     try {
@@ -148,7 +148,7 @@ export function warnOfUntrustedProxy(): void {
   warnOnce('DIANA_PROXY_NOT_TRUSTED')
 }
 
-/** Whether a network holds half of all addresses or more, in either family. */
+/** True if a network holds half of all addresses or more, in either family. */
 function isEveryAddress(text: string): boolean {
   const length = parseNetwork(text)?.length ?? 128
   return length <= 3 || length === 96 || length === 97

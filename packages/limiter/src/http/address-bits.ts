@@ -7,8 +7,8 @@ const MAX_TEXT = 256
 const scratch: AddressBits = new Uint16Array(8)
 
 /**
- * One text per caller: an IPv4 address in dotted form however it was written, an IPv6 address as the network of
- * `ipv6Prefix` bits around it, since one host owns a whole /64. Undefined when the text is no address.
+ * Returns one text per caller: an IPv4 address in dotted form however it was written, an IPv6 address as the network of
+ * `ipv6Prefix` bits around it, since one host owns a whole /64. Undefined when the text is no address. /
  */
 export function canonicalAddress(text: string, ipv6Prefix = 64): string | undefined {
   if (parseDotted(text, 0, text.length) >= 0) return text
@@ -20,7 +20,7 @@ export function canonicalAddress(text: string, ipv6Prefix = 64): string | undefi
   return `${writeAddressBits(scratch)}/${ipv6Prefix}`
 }
 
-/** The same with the whole address of a caller: no network of IPv6. */
+/** Returns the whole address of a caller in one spelling: no network of IPv6. */
 export function wholeAddress(address: string | undefined): string | undefined {
   return address === undefined ? undefined : canonicalAddress(address, 128)
 }
@@ -48,7 +48,7 @@ export function parseAddressBits(text: string, bits: AddressBits): boolean {
   return parseIPv6(text, start, zoneStart(text, start, end), bits)
 }
 
-/** The four bytes of a plain dotted address as one number, or -1. */
+/** Returns the four bytes of a plain dotted address as one number, or -1. */
 export function parseDotted(text: string, start: number, end: number): number {
   let value = 0
   let dots = 0
@@ -73,7 +73,7 @@ export function isIPv4(bits: AddressBits): boolean {
   return bits[5] === 0xffff && (bits[0]! | bits[1]! | bits[2]! | bits[3]! | bits[4]!) === 0
 }
 
-/** The one spelling of an address: dotted for IPv4, RFC 5952 for IPv6. */
+/** Returns the one spelling of an address: dotted for IPv4, RFC 5952 for IPv6. */
 export function writeAddressBits(bits: AddressBits): string {
   if (isIPv4(bits)) return `${bits[6]! >> 8}.${bits[6]! & 255}.${bits[7]! >> 8}.${bits[7]! & 255}`
   let gapStart = 8
@@ -165,13 +165,16 @@ function isSpace(code: number): boolean {
   return code === 0x20 || code === 0x09
 }
 
-/** The bits of a group that belong to a network of `length` bits. */
+/** Returns the bits of a group that belong to a network of `length` bits. */
 export function groupMask(length: number, group: number): number {
   const ones = Math.min(Math.max(length - group * 16, 0), 16)
   return (0xffff << (16 - ones)) & 0xffff
 }
 
-/** 64:ff9b::/96 holds the whole IPv4 internet behind a translator: these are many callers, not one host's /64. */
+/**
+ * True if an address is in 64:ff9b::/96, which holds the whole IPv4 internet behind a translator: these are many callers, not one
+ * host's /64.
+ */
 function isTranslated(bits: AddressBits): boolean {
   return bits[0] === 0x64 && bits[1] === 0xff9b && (bits[2]! | bits[3]! | bits[4]! | bits[5]!) === 0
 }

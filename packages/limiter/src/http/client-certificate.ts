@@ -15,7 +15,7 @@ export const certificateParts: readonly (keyof ClientCertificate)[] = [
 
 const known = new WeakMap<object, ClientCertificate | undefined>()
 
-/** The certificate of the other end of a connection, if the server has verified it; undefined for every other connection. */
+/** Returns the certificate of the other end of a connection, if the server has verified it; undefined for every other connection. */
 export function clientCertificateOf(socket: Socket | undefined): ClientCertificate | undefined {
   if (socket === undefined || !('encrypted' in socket)) return undefined
   if (known.has(socket)) return known.get(socket)
@@ -25,7 +25,10 @@ export function clientCertificateOf(socket: Socket | undefined): ClientCertifica
   return parts
 }
 
-/** A resumed session counts as authorized even if it never had a certificate, so both are needed. */
+/**
+ * Returns the certificate of a verified connection; a resumed session counts as authorized even if it never had a certificate, so
+ * both are needed.
+ */
 export function verifiedCertificate(socket: TLSSocket): X509Certificate | undefined {
   return socket.authorized ? socket.getPeerX509Certificate() : undefined
 }
@@ -49,7 +52,7 @@ function joined(names: readonly string[]): string | undefined {
   return names.length === 0 ? undefined : names.join(', ')
 }
 
-/** Node separates names by commas, and writes a name as a JSON string if a comma in it could be taken for a separator. */
+/** Splits names, which Node separates by commas; it writes a name as a JSON string if a comma in it could be taken for a separator. */
 export function alternativeNames(text: string): [kind: string, name: string][] {
   const entries = text.matchAll(/(?:^|, )([^:,]+):("(?:[^"\\]|\\.)*"|[^,]*)/g)
   return [...entries].map(([, kind, name]) => [kind!, name!.startsWith('"') ? (JSON.parse(name!) as string) : name!])

@@ -8,7 +8,7 @@ const PREFIX_BYTES = 5
 const TRAILERS = 0x80
 const MOST_TRAILER_BYTES = 16_384
 
-/** What an answer says of itself before its body. */
+/** A function that reads a header of an answer before its body. */
 type Header = (name: string) => string | undefined
 
 /** Reads the outcome of an answer of gRPC, whose status in HTTP is 200 whatever came of the call. */
@@ -22,7 +22,7 @@ export class GrpcOutcome {
     this.#web = web
   }
 
-  /** Undefined for an answer of another kind. */
+  /** Makes the outcome of an answer of gRPC; undefined for an answer of another kind. */
   static of(header: Header): GrpcOutcome | undefined {
     const found = grpcType.exec(header('content-type')?.trim() ?? '')
     if (found === null) return undefined
@@ -37,7 +37,7 @@ export class GrpcOutcome {
     this.#web?.add(chunk)
   }
 
-  /** The value of a trailer. */
+  /** Takes the value of a trailer. */
   trailer(name: string, value: string): void {
     if (name.toLowerCase() === 'grpc-status') this.#status = value
   }
@@ -56,7 +56,7 @@ class WebTrailers {
   #letters = ''
   readonly #prefix = Buffer.alloc(PREFIX_BYTES)
   #prefixLength = 0
-  /** How much of the frame is still to come. */
+  /** The bytes of the frame that are still to come. */
   #left = 0
   #trailers: Buffer[] = []
 

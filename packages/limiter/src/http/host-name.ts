@@ -3,7 +3,7 @@ import { canonicalAddress } from './address-bits.ts'
 const HOST_NAME = /^[\w-]+(?:\.[\w-]+)*\.?(?::\d*)?$/
 const ADDRESS_IN_BRACKETS = /^\[([\da-f:.]+)\](?::\d*)?$/i
 
-/** One spelling per host: `Example.COM.:8080` is `example.com`. Undefined if the text is not a host. */
+/** Returns one spelling per host: `Example.COM.:8080` is `example.com`. Undefined if the text is not a host. */
 export function hostName(text: string): string | undefined {
   if (text.charCodeAt(0) === 0x5b) {
     const address = ADDRESS_IN_BRACKETS.exec(text)?.[1]
@@ -17,7 +17,7 @@ export function hostName(text: string): string | undefined {
   return text.slice(0, end).toLowerCase()
 }
 
-/** The host that a lenient service may read from an invalid Host header, so that rules about that host apply, too. */
+/** Returns the host that a lenient service may read from an invalid Host header, so that rules about that host apply, too. */
 export function looseHostName(text: string): string {
   const start = text.lastIndexOf('@') + 1
   const colon = text.indexOf(':', start)

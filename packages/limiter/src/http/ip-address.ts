@@ -38,7 +38,7 @@ export function parseNetwork(text: string): Network | undefined {
   return total > 128 || (isIPv4(bits) && total < 96) ? undefined : { bits, length: total }
 }
 
-/** `trustProxy` is a number of hops or a list of networks; throws if it is neither. */
+/** Creates a reader of addresses; `trustProxy` is a number of hops or a list of networks; throws if it is neither. */
 export function createAddressReader(
   trustProxy: number | readonly string[],
   forwardedBy: ForwardedBy = 'x-forwarded-for',
@@ -116,7 +116,7 @@ function requireNetwork(text: string): Network {
   throw new DianaError('BAD_RULES', `trustProxy names "${text}": write an address or a network such as 10.0.0.0/8`)
 }
 
-/** Whether one address, in any spelling, lies in one of many networks; they are sorted by their length once. */
+/** Returns a test whether an address, in any spelling, lies in one of many networks; they are sorted by their length once. */
 export function compileNetworks(networks: readonly Network[]): (address: string) => boolean {
   const byLength = new Map<number, Set<string>>()
   const masked = (bits: AddressBits, length: number): string => {
@@ -152,7 +152,7 @@ function agree(network: Network, bits: AddressBits): boolean {
   return true
 }
 
-/** Whether a peer is a trusted proxy: with a number of hops, every peer is. */
+/** Returns a test whether a peer is a trusted proxy: with a number of hops, every peer is. */
 export function createPeerTest(trustProxy: number | readonly string[]): (peer: string | undefined) => boolean {
   if (typeof trustProxy === 'number') return () => trustProxy > 0
   const holds = compileNetworks(trustProxy.map(requireNetwork))
@@ -163,10 +163,10 @@ const MAX_ITEM = 1024
 const PAIR = /^[ \t]*([!#$%&'*+.^_`|~\w-]+)=(?:"([^"\\]*)"|([!#$%&'*+.^_`|~\w:[\]-]+))[ \t]*$/
 
 /**
- * The address of one item of a Forwarded header (RFC 7239): `for=192.0.2.60;proto=http`, `For="[2001:db8::17]:4711"`.
- * Empty if it names none, or anything in it is not as it should be: items are cut at commas from the right, since a
- * caller's open quote must not swallow what a proxy has added, and what a caller got into a quoted text of the proxy's
- * item leaves an unmatched quote.
+ * Returns the address of one item of a Forwarded header (RFC 7239): `for=192.0.2.60;proto=http`, `For="[2001:db8::17]:4711"`. Empty
+ * if it names none, or anything in it is not as it should be: items are cut at commas from the right, since a caller's open quote
+ * must not swallow what a proxy has added, and what a caller got into a quoted text of the proxy's item leaves an unmatched quote.
+ * /
  */
 export function readForwarded(item: string): string {
   if (item.length > MAX_ITEM) return ''

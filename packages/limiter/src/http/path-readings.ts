@@ -9,11 +9,11 @@ const ENCODED_BACKSLASH = /%5c/gi
 const ENCODED_SEMICOLON = /%3b/gi
 const PARAMETERS = /;[^/]*/g
 
-/** What was read last: the rules of one call all read the same path. */
+/** The result of the last reading: the rules of one call all read the same path. */
 const last = { path: '', hasReadings: false }
 const lastResource = { path: '', counted: '' }
 
-/** Whether servers may read a path in more than one way; false for most, and quick. */
+/** True if servers may read a path in more than one way; false for most, and quick. */
 export function hasReadings(path: string): boolean {
   if (path !== last.path) {
     last.hasReadings = hasDelimiters(path)
@@ -36,11 +36,11 @@ function hasDelimiters(path: string): boolean {
   return false
 }
 
-/** How many delimiters may be read in how many ways, about a millisecond: only an attacker sends a path of more. */
+/** The most work of reading a path, about a millisecond: only an attacker sends a path of more. */
 const MOST_WORK = 16_384
 /** More than a path can have of a byte each. */
 const MOST_READINGS = 216
-/** Any path may be read in so many ways, however long it is. */
+/** The number of readings that any path may have, of any length. */
 const FEW_READINGS = 6
 /** Other characters cost less than a delimiter does. */
 const CHARACTERS_LIKE_ONE = 32
@@ -50,7 +50,7 @@ export function isTooAmbiguous(path: string): boolean {
   return path.length * MOST_READINGS > MOST_WORK && workFor(path) > MOST_WORK
 }
 
-/** The delimiters of a path, by how many readings their kinds make at most; 0 if those are few. */
+/** Counts the delimiters of a path, by how many readings their kinds make at most; 0 if those are few. */
 function workFor(path: string): number {
   const counts = {
     slash: 0,
@@ -85,9 +85,9 @@ function workFor(path: string): number {
 }
 
 /**
- * Every path that a common server may take a path for. Servers differ in whether `%2F` and `%5C` are slashes, whether what
- * follows `;` or `%3B` is dropped, up to the next slash or to the end, before or after that, whether dots are followed, and
- * whether `..` leads out of an empty segment.
+ * Returns every path that a common server may take a path for. Servers differ in whether `%2F` and `%5C` are slashes, whether what
+ * follows `;` or `%3B` is dropped, up to the next slash or to the end, before or after that, whether dots are followed, and whether
+ * `..` leads out of an empty segment. /
  */
 export function readingsOf(path: string): Set<string> {
   const readings = formsOf(path)
@@ -95,7 +95,7 @@ export function readingsOf(path: string): Set<string> {
   return readings
 }
 
-/** A path as servers write it before they follow dots. */
+/** Returns a path as servers write it before they follow dots. */
 function formsOf(path: string): Set<string> {
   const forms = new Set<string>()
   for (const text of new Set([path, path.replace(ENCODED_SEMICOLON, ';')])) {
@@ -108,7 +108,7 @@ function formsOf(path: string): Set<string> {
   return forms
 }
 
-/** One path for all spellings of a resource: every encoded slash is a slash, and parameters are dropped. */
+/** Returns one path for all spellings of a resource: every encoded slash is a slash, and parameters are dropped. */
 export function resourcePath(path: string): string {
   if (path !== lastResource.path) {
     lastResource.counted = hasReadings(path)
@@ -119,7 +119,7 @@ export function resourcePath(path: string): string {
   return lastResource.counted
 }
 
-/** Whether servers take a path to different resources, by that measure. */
+/** True if servers take a path to different resources, by that measure. */
 export function isAmbiguousPath(path: string): boolean {
   if (!hasReadings(path)) return false
   if (isTooAmbiguous(path)) return true
@@ -135,8 +135,8 @@ function collapse(path: string): string {
 }
 
 /**
- * A path with each kind of other slash as a slash or not. URL parsers take `\` for a slash and leave `%5C` as it is; routers that
- * take it for none have it as `%5C`, or as it is.
+ * Returns a path with each kind of other slash as a slash or not. URL parsers take `\` for a slash and leave `%5C` as it is;
+ * routers that take it for none have it as `%5C`, or as it is. /
  */
 function slashed(path: string): Set<string> {
   const forms = new Set([path, path.replace(BACKSLASH, '/'), path.replace(BACKSLASH, '%5C')])
@@ -180,14 +180,44 @@ function followEmpty(path: string): string {
   return `/${segments.join('/')}`
 }
 
-/** `%2F`, `%5C` or `%3B`. */
+/** True if the escape is `%2F`, `%5C` or `%3B`. */
 function isEncodedDelimiter(first: number, secondInLowerCase: number): boolean {
   if (first === 0x32) return secondInLowerCase === 0x66
   return (first === 0x35 && secondInLowerCase === 0x63) || (first === 0x33 && secondInLowerCase === 0x62)
 }
 
-/** Whether the segment that began with a dot before `at` is `.` or `..`. */
+/** True if the segment that began with a dot before `at` is `.` or `..`. */
 function isDotSegment(path: string, at: number): boolean {
   const end = path.charCodeAt(at) === DOT ? at + 1 : at
   return end >= path.length || path.charCodeAt(end) === SLASH
+}
+
+/** Escapes of letters; not of what would mean something else in a path or in the pattern of a rule: `% / \\ ? # ; *`. */
+const ESCAPES = /(?:%[89a-f][\da-f])+|%(?!2[35af]|3[bf]|5c|7f)[2-7][\da-f]/gi
+const IN_LOWER_CASE = /%(?:[\dA-F][a-f]|[a-f][\da-fA-F])/g
+const BYTES = /[\x80-\xff]/
+const BEYOND_BYTES = /[\u0100-\uffff]/
+
+/**
+ * Returns a path with escapes read as the letters that they are: `/caf%C3%A9` is `/café`, and `/big%20sale` is `/big sale`. Some
+ * routers compare paths after they have decoded them and some before, so rules and calls are compared in this one form. /
+ */
+export function lettersOf(path: string): string {
+  if (!path.includes('%')) return path
+  return path.replace(ESCAPES, readEscapes).replace(IN_LOWER_CASE, escaped => escaped.toUpperCase())
+}
+
+/** Returns the letters of a path that came as bytes of UTF-8, which Node gives as one character each; undefined if it did not. */
+export function lettersOfBytes(path: string): string | undefined {
+  if (!BYTES.test(path) || BEYOND_BYTES.test(path)) return undefined
+  const letters = Buffer.from(path, 'latin1').toString('utf8')
+  return letters.includes('\ufffd') ? undefined : letters
+}
+
+function readEscapes(escapes: string): string {
+  try {
+    return decodeURIComponent(escapes)
+  } catch {
+    return escapes
+  }
 }

@@ -43,8 +43,8 @@ export function normalizeTarget(rawTarget: string): Target | undefined {
 }
 
 /**
- * The path that a call is counted under. Many servers ignore `;x=1` behind a segment, a slash at the end and a second
- * slash in between, so none of them may buy a caller a fresh count.
+ * Returns the path that a call is counted under. Many servers ignore `;x=1` behind a segment, a slash at the end and a second slash
+ * in between, so none of them may buy a caller a fresh count. /
  */
 export function countedPath(path: string): string {
   let counted = ''
@@ -61,7 +61,7 @@ export function countedPath(path: string): string {
   return end === counted.length ? counted : counted.slice(0, end)
 }
 
-/** How long `http://host` is in front of the path, or -1 if there is none. */
+/** Returns how long `http://host` is in front of the path, or -1 if there is none. */
 function originLength(target: string): number {
   const scheme = target.slice(0, 8).toLowerCase()
   const hostStart = scheme.startsWith('http://') ? 7 : scheme === 'https://' ? 8 : -1
@@ -73,7 +73,7 @@ function originLength(target: string): number {
   return at === hostStart ? -1 : at
 }
 
-/** Of a host and its port. A user's name in front is refused, as are characters at which some parsers end the host. */
+/** A character of a host and its port. A user's name in front is refused, as are characters at which some parsers end the host. */
 const HOST_CHARACTER = /[\w.:[\]-]/
 
 function endsHost(code: number): boolean {
@@ -122,9 +122,9 @@ const ENCODED_SLASH = /%2F|%5C/
 const PARAMETERS = /;|%3B/
 
 /**
- * Whether servers disagree on where a segment leads. Some read `%2F` and `%5C` as slashes and some do not, so no dots may
- * be beside them; some drop what follows a semicolon, up to the next slash or to the end, so one may only be in the last
- * segment. There it is harmless, and servlets write it.
+ * True if servers disagree on where a segment leads. Some read `%2F` and `%5C` as slashes and some do not, so no dots may be beside
+ * them; some drop what follows a semicolon, up to the next slash or to the end, so one may only be in the last segment. There it is
+ * harmless, and servlets write it. /
  */
 function isAmbiguous(segment: string, isLast: () => boolean): boolean {
   if (!segment.includes('%') && !segment.includes(';')) return false
@@ -138,7 +138,7 @@ function isAmbiguous(segment: string, isLast: () => boolean): boolean {
   })
 }
 
-/** Whether nothing but slashes follows. */
+/** True if nothing but slashes follows. */
 function isEndOf(target: string, from: number, end: number): boolean {
   let at = from
   while (at < end && isSlash(target.charCodeAt(at))) at++

@@ -2,7 +2,7 @@ import { DianaError } from '../errors.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import { readLimit } from './limit-cache.ts'
 
-/** What an operator says of a caller's limit. */
+/** The limit that an operator gives a caller. */
 export interface OverrideOptions {
   /** Such as `5000/h`. */
   readonly limit: string

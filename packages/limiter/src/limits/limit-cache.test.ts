@@ -12,7 +12,7 @@ function look(cache: LimitCache, key: string, caller: typeof ann, now: number) {
 const settled = () => new Promise(resolve => setImmediate(resolve))
 
 describe('limits of single callers', () => {
-  it('are asked for once at a time, used for a while, and asked for again', async () => {
+  it('limits of single callers are asked for once at a time, used for a while, and asked for again', async () => {
     let asked = 0
     const cache = new LimitCache({ ask: async () => `${++asked}00/h`, refreshMs: 1000, onTrouble: () => {} })
     expect(look(cache, 'ann', ann, 0)).toBeUndefined()
@@ -55,7 +55,7 @@ describe('limits of single callers', () => {
     expect(troubles).toHaveLength(1)
   })
 
-  it('are kept up to a bound', async () => {
+  it('limits of single callers are kept up to a bound', async () => {
     const cache = new LimitCache({ ask: async () => '5/h', refreshMs: 1000, most: 10, onTrouble: () => {} })
     for (let i = 0; i < 1000; i++) look(cache, `caller-${i}`, ann, i)
     expect(cache.size).toBe(10)
@@ -71,15 +71,15 @@ describe('limits of single callers', () => {
     ['50', 50, 0],
     [50, 50, 0],
     ['0/h', 0, 3_600_000],
-  ])('are read from %j', (answer, count, periodMs) => {
+  ])('limits of single callers are read from %j', (answer, count, periodMs) => {
     expect(readLimit(answer)?.limit).toEqual({ count, periodMs })
   })
 
-  it('may end', () => {
+  it('limits of single callers may end', () => {
     expect(readLimit('{"limit":"20/s","until":"2026-12-01T00:00:00Z"}')?.untilMs).toBe(Date.UTC(2026, 11, 1))
   })
 
-  it.each(['', null, undefined, '  '])('are left out by %j', answer => {
+  it.each(['', null, undefined, '  '])('limits of single callers are left out by %j', answer => {
     expect(readLimit(answer)).toBeUndefined()
   })
 
@@ -95,7 +95,7 @@ describe('limits of single callers', () => {
     -1,
     1.5,
     true,
-  ])('are not read from %j', answer => {
+  ])('limits of single callers are not read from %j', answer => {
     expect(() => readLimit(answer)).toThrow(/which is no limit: write 5000\/h/)
   })
 })

@@ -23,7 +23,7 @@ interface Entry {
   known: CallerLimit | undefined
   askedAt: number
   isAsking: boolean
-  /** What a user of the cache has made of what is known. */
+  /** The value that a user of the cache has made of what is known. */
   usedBy: unknown
   state: unknown
 }
@@ -32,7 +32,7 @@ export type { Entry as LimitEntry }
 
 const MOST_KEPT = 10_000
 const MOST_QUESTIONS = 100
-/** How long a source may take to answer. */
+/** The longest time that a source may take to answer. */
 export const TIMEOUT_MS = 2000
 export const LONGEST_TEXT = 1024
 
@@ -54,12 +54,12 @@ export class LimitCache {
     return this.#entries.size
   }
 
-  /** What is known of a caller; undefined if they were never asked for. */
+  /** Returns what is known of a caller; undefined if they were never asked for. */
   find(key: string): Entry | undefined {
     return this.#entries.get(key)
   }
 
-  /** Whether a caller has to be asked for. */
+  /** True if a caller has to be asked for. */
   isDue(entry: Entry | undefined, nowMs: number): boolean {
     return entry === undefined || (!entry.isAsking && nowMs - entry.askedAt >= this.#options.refreshMs)
   }
@@ -73,7 +73,7 @@ export class LimitCache {
     this.#ask(entry, caller, nowMs)
   }
 
-  /** What is known of a caller is old: it is asked for again with the next call. */
+  /** Marks what is known of a caller as old: it is asked for again with the next call. */
   refresh(key: string): void {
     const entry = this.#entries.get(key)
     if (entry) entry.askedAt = Number.NEGATIVE_INFINITY

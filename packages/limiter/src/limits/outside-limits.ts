@@ -9,11 +9,11 @@ import type { SendCommand } from '../stores/redis/send-command.ts'
 import { LimitCache, type LimitEntry, LONGEST_TEXT, TIMEOUT_MS } from './limit-cache.ts'
 import { MemoryOverrides, type OverrideStore, RedisOverrides } from './overrides.ts'
 
-/** How soon a change of an override is seen by other processes. */
+/** The time after which a change of an override is seen by other processes. */
 const FOLLOW_MS = 300
 /** An override is asked for again after this, in case a change was missed. */
 const OVERRIDE_REFRESH_MS = 60_000
-/** How often the moment is read by which limits end and are asked for again. */
+/** The time between readings of the moment by which limits end and are asked for again. */
 const TICK_MS = 100
 
 export interface OutsideLimitsOptions {
@@ -55,7 +55,7 @@ export class OutsideLimits {
     this.#abort.abort()
   }
 
-  /** The limits of the callers of a rule; undefined if the rule has none from outside. */
+  /** Returns the limits of the callers of a rule; undefined if the rule has none from outside. */
   limitsOf(binding: RuleWithLimits): CallerLimits | undefined {
     const { rule } = binding.standard
     const { from, overrides } = rule.plans!
@@ -169,7 +169,7 @@ function fill(address: string, read: (name: string) => string): string {
   return address.replaceAll(/\{([^{}]+)\}/g, (_, name: string) => read(name))
 }
 
-/** The URL of a caller; undefined for one whose value would lead to another place, such as `..`, or is no text. */
+/** Returns the URL of a caller; undefined for one whose value would lead to another place, such as `..`, or is no text. */
 function urlOf(address: string, values: Readonly<Record<string, string>>): URL | undefined {
   // half a surrogate pair has no bytes in UTF-8: that is no trouble of the server
   if (Object.values(values).some(value => /\p{Cs}/u.test(value))) return undefined
@@ -178,10 +178,10 @@ function urlOf(address: string, values: Readonly<Record<string, string>>): URL |
   return path.split('/').some(part => /^(\.|%2e){1,2}$/i.test(part)) ? undefined : new URL(filled)
 }
 
-/** Where the key of a caller is among their values; no dimension has an empty name. */
+/** The name of the key of a caller among their values; no dimension has an empty name. */
 const KEY = ''
 
-/** The values of a caller's dimensions; undefined if one of them is missing, or only known by a digest. */
+/** Returns the values of a caller's dimensions; undefined if one of them is missing, or only known by a digest. */
 function callerOf({ rule }: RuleState, call: Call, key: string): Readonly<Record<string, string>> | undefined {
   const caller: Record<string, string> = { [KEY]: key }
   for (const [name, read] of rule.keyParts) {

@@ -9,21 +9,21 @@ export interface Override {
   readonly limit: string
   /** Milliseconds since 1970; undefined if it has no end. */
   readonly until?: number | undefined
-  /** When it was set, the operator who has set it, and the reason. */
+  /** The time when it was set; the operator who has set it and the reason follow. */
   readonly setAt: number
   readonly setBy?: string | undefined
   readonly reason?: string | undefined
 }
 
-/** Where overrides live. */
+/** The place where overrides live. */
 export interface OverrideStore {
   get(rule: string, key: string): Promise<Override | undefined>
   set(override: Override): Promise<void>
   /** Returns whether there was one. */
   remove(rule: string, key: string): Promise<boolean>
-  /** At most `most` of those that have not ended. */
+  /** Lists at most `most` of those that have not ended. */
   list(most: number, nowMs: number): Promise<Override[]>
-  /** The callers whose override has changed since the last time. */
+  /** Returns the callers whose override has changed since the last time. */
   changes(): Promise<readonly (readonly [rule: string, key: string])[]>
 }
 
@@ -55,7 +55,7 @@ export class MemoryOverrides implements OverrideStore {
   }
 }
 
-/** Changes are remembered for so long: a process that hears nothing for longer asks for each override again anyway. */
+/** The time for which changes are remembered: a process that hears nothing for longer asks for each override again anyway. */
 const CHANGES_KEPT_MS = 600_000
 
 /**
@@ -142,7 +142,7 @@ function namesIn(field: string): readonly [rule: string, key: string] | undefine
   }
 }
 
-/** What other programs have written there is no override. */
+/** Reads an override; what other programs have written there is none. */
 function read(text: unknown, rule: string, key: string): Override | undefined {
   if (typeof text !== 'string') return undefined
   try {

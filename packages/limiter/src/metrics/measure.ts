@@ -3,7 +3,7 @@ import { amountNames } from '../stats/amounts.ts'
 import type { Stats } from '../stats/stats.ts'
 import type { Counts } from '../stats/tally.ts'
 
-/** What can be measured: a limiter, or several processes together. */
+/** The limiter that is measured, or several processes together. */
 export interface Measured {
   stats(): Stats | Promise<Stats>
   status(): Status | Promise<Status>
@@ -312,7 +312,7 @@ export const measures: readonly Measure[] = [
   },
 ]
 
-/** The calls of a rule by outcome; outcomes that never happened are omitted, except those that every rule may have. */
+/** Returns the calls of a rule by outcome; outcomes that never happened are omitted, except those that every rule may have. */
 function decisionsOf(counts: Counts): [decision: string, value: number][] {
   const { allowed, refused, shadowRefused, degradedAllowed, degradedRefused } = counts
   if (allowed + refused === 0) return []

@@ -5,7 +5,7 @@ import { durationBounds } from '../stats/durations.ts'
 import type { Verdict } from '../verdict.ts'
 import { durationName, measures } from './measure.ts'
 
-/** What OpenTelemetry's API gives: `metrics.getMeter('diana-limiter')` and `trace`; each may be left out. */
+/** The parts of OpenTelemetry's API: `metrics.getMeter('diana-limiter')` and `trace`; each may be left out. */
 export interface Telemetry {
   readonly meter?: Meter | undefined
   readonly trace?: Pick<TraceAPI, 'getActiveSpan'> | undefined

@@ -40,7 +40,7 @@ function statsOf(measured: Limiter | Measured): Stats | Promise<Stats> {
   return 'stats' in measured ? measured.stats() : engineOf(measured).stats()
 }
 
-/** A registry reads all its metrics in one turn of the event loop, so all of them show the same moment. */
+/** Reads once in a turn: a registry reads all its metrics in one turn of the event loop, so all of them show the same moment. */
 function oncePerTurn<Result>(read: () => Promise<Result>): () => Promise<Result> {
   let known: Promise<Result> | undefined
   return () => {

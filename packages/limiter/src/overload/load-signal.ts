@@ -3,13 +3,13 @@ import type { OverloadSettings } from '../rules/rule.ts'
 
 const RESOLUTION_MS = 5
 
-/** How busy this process was in an interval. */
+/** The load of this process in an interval. */
 export interface Load {
   /** Nine of ten delays of the event loop were no longer. */
   readonly delayMs: number
   /** The part of the time in which the event loop did not wait. */
   readonly utilization: number
-  /** How long calls waited for others of the same turn of the event loop, on average. */
+  /** The time that calls waited for others of the same turn of the event loop, on average. */
   readonly waitMs: number
 }
 
@@ -28,7 +28,7 @@ export class LoadSignal {
     this.#delays.enable()
   }
 
-  /** A call is handled; those that came with it in one turn of the event loop have waited for each other. */
+  /** Notes a call that is handled; those that came with it in one turn of the event loop have waited for each other. */
   note(nowUs: number): void {
     if (this.#turnAt === 0) {
       this.#turnAt = nowUs
@@ -42,7 +42,7 @@ export class LoadSignal {
     this.#turnAt = 0
   }
 
-  /** The load since it was last read. */
+  /** Returns the load since it was last read. */
   read(): Load {
     const since = performance.eventLoopUtilization()
     const { utilization } = performance.eventLoopUtilization(since, this.#utilization)
@@ -60,7 +60,7 @@ export class LoadSignal {
   }
 }
 
-/** The load as one number: 1 at the first threshold that is reached. */
+/** Returns the load as one number: 1 at the first threshold that is reached. */
 export function loadOf({ delayMs, utilization, waitMs }: Load, settings: OverloadSettings): number {
   const { eventLoopDelayMs, eventLoopUtilization, callWaitMs } = settings
   const busy =

@@ -50,7 +50,7 @@ function simulate(offered: Readonly<Record<string, number>>, intervals: number, 
 }
 
 describe('the guard of a process', () => {
-  it.each([1, 2, 3])('refuses the lowest level first, and keeps the process busy (seed %i)', seed => {
+  it.each([1, 2, 3])('the guard refuses the lowest level first, and keeps the process busy (seed %i)', seed => {
     const { part, history } = simulate({ '/pay': 50, '/orders': 150, '/batch': 100 }, 400, 100, seed)
     expect(part('/pay')).toBeGreaterThan(0.999)
     expect(part('/batch')).toBeLessThan(0.05)
@@ -59,13 +59,13 @@ describe('the guard of a process', () => {
     expect(late.reduce((sum, one) => sum + one, 0) / late.length).toBeGreaterThan(85)
   })
 
-  it('refuses nothing while the process keeps up, and never everything', () => {
+  it('the guard refuses nothing while the process keeps up, and never everything', () => {
     expect(simulate({ '/orders': 80 }, 200).part('/orders')).toBe(1)
     const flooded = simulate({ '/orders': 20_000 }, 100)
     expect(Math.min(...flooded.history.slice(20))).toBeGreaterThan(0)
   })
 
-  it('opens again smoothly', () => {
+  it('the guard opens again smoothly', () => {
     let delayMs = 200
     const signal = { note() {}, read: () => ({ delayMs, utilization: 0.5, waitMs: 0 }), close() {} }
     const guard = new OverloadGuard({ settings, priorities: onePriority, signal })
@@ -80,7 +80,7 @@ describe('the guard of a process', () => {
     expect(shares.at(-1)).toBe(1)
   })
 
-  it('refuses the heaviest callers of a level first if asked', () => {
+  it('the guard refuses the heaviest callers of a level first if asked', () => {
     const random = seededDice(7)
     const signal = { note() {}, read: () => ({ delayMs: 15, utilization: 0.5, waitMs: 0 }), close() {} }
     const callerOf = ({ ip }: Call) => ip ?? ''

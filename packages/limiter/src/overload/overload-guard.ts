@@ -6,7 +6,7 @@ import { type Load, LoadSignal, loadOf } from './load-signal.ts'
 import { Shedder } from './shedder.ts'
 import { Usage } from './usage.ts'
 
-/** What the guard reports of itself. */
+/** The guard's report of itself. */
 export interface OverloadStatus extends Load {
   /** The part of the calls that is admitted. */
   readonly share: number
@@ -48,7 +48,7 @@ export class OverloadGuard {
     this.#shed = new Float64Array(levels.length)
   }
 
-  /** Whether a call is to be refused now; the answer also counts it. */
+  /** True if a call is to be refused now; the answer also counts it. */
   refuses(call: Call, nowUs: number): boolean {
     this.#signal.note(nowUs)
     // a timer would be late while the loop is blocked
@@ -83,7 +83,7 @@ export class OverloadGuard {
     this.#signal.close()
   }
 
-  /** Inside the level at the threshold, the heaviest callers are refused: as many as have used what must go. */
+  /** Chooses the heaviest callers inside the level at the threshold: as many are refused as have used what must go. */
   #chooseHeaviest(): void {
     const { levels } = this.#options.priorities
     this.#cutFor = levels.findIndex((_, i) => this.#shedder.chanceAt(i) > 0 && this.#shedder.chanceAt(i) < 1)

@@ -37,7 +37,7 @@ export class Shedder {
     return this.#chance[index]!
   }
 
-  /** An interval has ended; `load` is 1 at the threshold. */
+  /** Ends an interval; `load` is 1 at the threshold. */
   update(load: number): void {
     if (load > 1) this.share *= 1 - Math.min(LARGEST_FALL, LEAST_FALL * load)
     else if (load < CALM) this.share = this.share * RISE + STEP
@@ -55,12 +55,12 @@ export class Shedder {
     if (total === 0) this.#chance.fill(this.share)
   }
 
-  /** The probability with which a call of a level is admitted. */
+  /** Returns the probability with which a call of a level is admitted. */
   chanceAt(index: number): number {
     return this.#chance[index]!
   }
 
-  /** The calls of a level in the last intervals. */
+  /** Returns the calls of a level in the last intervals. */
   offeredAt(index: number): number {
     return this.#offered[index]!
   }

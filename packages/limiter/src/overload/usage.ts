@@ -1,4 +1,4 @@
-/** How much each caller has used lately; knows the heaviest ones, and no more than `most` of them twice over. */
+/** Measures how much each caller has used lately; knows the heaviest ones, and no more than `most` of them twice over. */
 export class Usage {
   readonly #used = new Map<string, number>()
   readonly #most: number
@@ -11,7 +11,7 @@ export class Usage {
     return this.#used.size
   }
 
-  /** What all known callers have used. */
+  /** Returns what all known callers have used. */
   get total(): number {
     let total = 0
     for (const used of this.#used.values()) total += used
@@ -25,7 +25,7 @@ export class Usage {
     return used
   }
 
-  /** Time passes: what was used counts for less, and the lightest callers are forgotten if there are too many. */
+  /** Reduces what was used as time passes, and forgets the lightest callers if there are too many. */
   decay(part: number): void {
     for (const [key, used] of this.#used) {
       if (used * part < 0.5) this.#used.delete(key)
@@ -36,7 +36,7 @@ export class Usage {
     for (const [key] of sorted.slice(this.#most)) this.#used.delete(key)
   }
 
-  /** The use from which on callers are refused, so that `amount` of all use is: the heaviest first. */
+  /** Returns the use from which on callers are refused, so that `amount` of all use is: the heaviest first. */
   cut(amount: number): number {
     let left = amount
     for (const used of [...this.#used.values()].sort((a, b) => b - a)) {

@@ -9,7 +9,7 @@ import { paceKey, RedisPace } from '../stores/redis/pace.ts'
 
 export interface FleetPaceOptions {
   readonly redis: RedisTarget
-  /** What its keys begin with; default: diana. */
+  /** The beginning of its keys; default: diana. */
   readonly prefix?: string | undefined
   /** All processes that use this name share the pace. */
   readonly name: string

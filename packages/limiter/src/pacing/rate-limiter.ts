@@ -11,7 +11,7 @@ import { FleetPace } from './shared-pace.ts'
 export interface RateLimiterOptions {
   /** The time from a cold start until the rate is reached; an unused limiter cools down again. */
   readonly warmUp?: string | undefined
-  /** How many times slower than its rate a cold limiter starts; default 3. */
+  /** The factor by which a cold limiter starts slower than its rate; default 3. */
   readonly coldFactor?: number | undefined
   /** For how long unused permits are saved; default `1s`. Not with `warmUp`, whose saved permits are slow. */
   readonly maxBurst?: string | undefined
@@ -100,7 +100,7 @@ export class RateLimiter {
     this.#smooth = next
   }
 
-  /** How many calls for one permit would pass at once. */
+  /** Returns how many calls for one permit would pass at once. */
   async availablePermits(): Promise<number> {
     return this.#fleet ? await this.#fleet.available() : this.#smooth.passesAtOnce(this.#state, 0, this.#now())
   }

@@ -8,7 +8,7 @@ import type { Connected, FleetPaceOptions } from './connect-pace.ts'
 /** Permits that were taken: how long until they are there, and how to give them back. */
 export interface Reservation {
   readonly waitUs: number
-  /** How long it took to get them promised, while Redis could not be asked. */
+  /** The time that it took to get them promised, while Redis could not be asked. */
   readonly waitedUs: number
   giveBack(): void
 }
@@ -76,7 +76,7 @@ export class FleetPace {
     }
   }
 
-  /** How many calls for one permit would pass at once. */
+  /** Returns how many calls for one permit would pass at once. */
   async available(): Promise<number> {
     const { fleet } = await this.#connected()
     try {
@@ -122,7 +122,7 @@ export class FleetPace {
     }
   }
 
-  /** If the refund does not reach Redis, the pace is too slow for a while, which is harmless. */
+  /** Gives permits back; if the refund does not reach Redis, the pace is too slow for a while, which is harmless. */
   async #giveBack(pace: RedisPace, permits: number, { now, waitUs }: PaceAnswer): Promise<void> {
     await pace.giveBack(this.#rate, permits, now + waitUs).catch(() => {})
   }
@@ -221,7 +221,7 @@ export class FleetPace {
     })
   }
 
-  /** With every heartbeat this process also hears of the rate. */
+  /** Reads the rate with every heartbeat of this process. */
   async #hearRate(pace: RedisPace): Promise<void> {
     const rate = this.#isAnnounced ? await pace.rate(this.#rate, this.#knownUs) : await pace.announce(this.#announced)
     this.#isAnnounced = true

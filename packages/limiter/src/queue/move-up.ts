@@ -22,7 +22,7 @@ export function moveUp(waiters: readonly ScheduledCall[], now: number): Schedule
   return staying
 }
 
-/** The aborted calls and all calls that wait behind one of them for the same count, in the order they came. */
+/** Returns the aborted calls and all calls that wait behind one of them for the same count, in the order they came. */
 function behindTheGone(waiters: readonly ScheduledCall[], now: number): ScheduledCall[] {
   const touched = new Map<Table, Set<number>>()
   const inOrder = waiters.toSorted((a, b) => a.turn - b.turn)

@@ -25,7 +25,7 @@ export class RankedQueue<Item extends { readonly rank: number }> {
     return this.#ranks[0]?.items.values().next().value
   }
 
-  /** One of the lowest rank. */
+  /** Returns one of the lowest rank. */
   lowest(): Item | undefined {
     return this.#ranks.at(-1)?.items.values().next().value
   }

@@ -16,7 +16,7 @@ export interface Lane extends Sleeper {
 /** A call that has been admitted for a later moment. */
 export interface ScheduledCall extends Sleeper, QueuedWaiter {
   readonly pending: PendingVerdict
-  /** When it began to wait. */
+  /** The time when it began to wait. */
   readonly since: number
   /** The order of calls, also within a microsecond: as they came, except those that a call of a higher rank has overtaken. */
   turn: number
@@ -25,7 +25,7 @@ export interface ScheduledCall extends Sleeper, QueuedWaiter {
   receipts: readonly Receipt[]
   /** The lane that it waits in; if it waits in none, it has a moment of its own, `wakeAt`. */
   lane: Lane | undefined
-  /** It was aborted or refused, and is about to be refunded. */
+  /** True if it was aborted or refused, and is about to be refunded. */
   isGone: boolean
   /** The last moment at which it may pass. */
   readonly lastMoment: number
@@ -39,7 +39,7 @@ export function isLocal({ refund }: Receipt): boolean {
   return refund === undefined
 }
 
-/** Whether a charge is counted in this process for a later moment: such a charge can move up. */
+/** True if a charge is counted in this process for a later moment: such a charge can move up. */
 export function isPending(receipt: Receipt, now: number): boolean {
   return isLocal(receipt) && receipt.passAt > now
 }

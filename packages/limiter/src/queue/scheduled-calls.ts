@@ -5,17 +5,16 @@ import { enterQueue, leaveQueue } from '../decision/rule-state.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import { getOrAdd } from '../rules/get-or-add.ts'
 import type { Table } from '../stores/memory/table.ts'
-import { passLater } from './long-timer.ts'
 import { moveUp } from './move-up.ts'
 import { isLocal, type Lane, latest, passWaiter, type ScheduledCall } from './scheduled-call.ts'
 import { patienceUsOf, type Turn, WaitingLane } from './scheduled-lane.ts'
-import { nodeTimers, type Timers } from './timers.ts'
+import { nodeTimers, passLater, type Timers } from './timers.ts'
 import { WakeHeap } from './wake-heap.ts'
 
 /** The calls that wait for one count: in a lane if they are alike, or else one by one. */
 type Group = WaitingLane | Set<ScheduledCall>
 
-/** A call that waits for so much longer than it may is overdue. */
+/** A call that waits for this much longer than it may is overdue. */
 const OVERDUE_US = 1_000_000
 /** A timer that is set for longer fires at once. */
 const LONGEST_CHECK_MS = 2 ** 31 - 1
@@ -25,15 +24,15 @@ export interface HoldOptions {
   readonly signal?: AbortSignal | undefined
   /** The priority of the call, from 0 to 1. */
   readonly rank?: number | undefined
-  /** The verdict of a call that must leave its place to another caller. */
+  /** Returns the verdict of a call that must leave its place to another caller. */
   refuse?(rule: CompiledRule): PendingVerdict | Promise<PendingVerdict>
 }
 
 export interface ScheduledCallsOptions {
   readonly now: () => number
-  /** Aborted calls have been refunded. */
+  /** Reports that aborted calls have been refunded. */
   onFreed(receipts: readonly Receipt[]): void
-  /** A call was still waiting long after its last moment. */
+  /** Reports that a call was still waiting long after its last moment. */
   onOverdue?(): void
   /** Those of Node unless given. */
   readonly timers?: Timers | undefined
@@ -169,7 +168,7 @@ export class ScheduledCalls {
     }
   }
 
-  /** What a timer that is set for a moment needs. */
+  /** Returns what a timer that is set for a moment needs. */
   #timing(): { now: () => number; timers: Timers } {
     return { now: this.#options.now, timers: this.#timers }
   }
@@ -250,7 +249,7 @@ export class ScheduledCalls {
     this.#checkAt = Number.POSITIVE_INFINITY
   }
 
-  /** The last resort for calls whose moment has long come: a timer was lost, or the queue has a fault. */
+  /** Passes calls whose moment has long come, as a last resort: a timer was lost, or the queue has a fault. */
   #passOverdue(moment: number): void {
     const overdue = [...this.#waiting].filter(({ lastMoment }) => lastMoment <= moment)
     if (overdue.length === 0) return
@@ -328,7 +327,7 @@ export class ScheduledCalls {
     return this.#groups.get(receipt.state.table)?.get(receipt.slot)
   }
 
-  /** The calls that wait for a count and are in no lane. */
+  /** Returns the calls that wait for a count and are in no lane. */
   #setOf(receipt: Receipt): Set<ScheduledCall> {
     const group = this.#groupAt(receipt)
     if (group instanceof Set) return group
@@ -353,13 +352,16 @@ export class ScheduledCalls {
   }
 }
 
-/** What calls that wait for counts of a shared store have in common: rules, keys and costs. Undefined if all is counted in this process. */
+/**
+ * Returns what calls that wait for counts of a shared store have in common: rules, keys and costs. Undefined if all is counted in
+ * this process.
+ */
 function placeOf(receipts: readonly Receipt[]): string | undefined {
   if (receipts.every(isLocal)) return undefined
   return receipts.map(({ state, cost, key }) => `${state.rule.id} ${cost} ${key}`).join('\n')
 }
 
-/** The last moment at which a call may pass: that of its charges, or what its rules allow if others overtake it. */
+/** Returns the last moment at which a call may pass: that of its charges, or what its rules allow if others overtake it. */
 function lastMomentOf(receipts: readonly Receipt[], since: number): number {
   return Math.max(latest(receipts), since + patienceUsOf(receipts))
 }

@@ -8,7 +8,7 @@ interface Member {
   behind: Member | undefined
 }
 
-/** What a call is charged that passes at one position of a lane. */
+/** The charges of a call that passes at one position of a lane. */
 export type Turn = readonly Receipt[]
 
 /**
@@ -75,8 +75,8 @@ export class WaitingLane implements Lane {
   }
 
   /**
-   * The call behind which a new one waits: the last one that is not of a lower rank, or that would wait too long if it were
-   * overtaken. Each call that is overtaken passes one turn later.
+   * Returns the call behind which a new one waits: the last one that is not of a lower rank, or that would wait too long if it were
+   * overtaken. Each call that is overtaken passes one turn later. /
    */
   #overtake(waiter: ScheduledCall): Member | undefined {
     let ahead = this.#last
@@ -162,7 +162,7 @@ export class WaitingLane implements Lane {
   }
 }
 
-/** The longest that rules let a call wait. */
+/** Returns the longest that rules let a call wait. */
 export function patienceUsOf(receipts: readonly Receipt[]): number {
   return Math.max(...receipts.flatMap(({ state }) => state.rule.meters.map(({ maxWaitUs }) => maxWaitUs)))
 }

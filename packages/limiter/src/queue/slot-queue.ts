@@ -34,7 +34,7 @@ interface QueuedCall extends QueueTicket, QueuedWaiter {
 const PLACE = 'calls that wait for slots'
 /** A timer that is set for longer fires at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
-/** How often a shared store is asked for the first call of a queue: no other process reports that it has released a slot. */
+/** The time between questions to a shared store for the first call of a queue: no other process reports that it has released a slot. */
 const ASK_AGAIN_MS = 25
 
 /** The calls that wait for the slots of one key. */
@@ -143,7 +143,7 @@ export class SlotQueue {
     }
   }
 
-  /** The rules have changed: the first call of each queue is decided by the new ones. */
+  /** Decides the first call of each queue by the new rules. */
   reconsider(): void {
     for (const [state, queues] of [...this.#queues]) {
       for (const key of [...queues.keys()]) this.#advance(state, key)

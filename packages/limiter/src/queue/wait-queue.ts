@@ -48,7 +48,7 @@ export class WaitQueue {
     })
   }
 
-  /** The first rule of a call for whose slots other calls wait already. */
+  /** Returns the first rule of a call for whose slots other calls wait already. */
   firstQueue(call: Call, options?: CheckOptions): RuleState | undefined {
     const met = this.#options.decider().meets(call, options)
     return met.find(state => this.slots.isWaiting(state, state.rule.key(call)))
@@ -123,7 +123,7 @@ export class WaitQueue {
     this.slots.freed(receipts)
   }
 
-  /** The rules have changed. */
+  /** Decides waiting calls by the new rules. */
   reconsider(): void {
     this.slots.reconsider()
   }

@@ -5,7 +5,7 @@ export interface Sleeper {
 
 interface Entry {
   readonly moment: number
-  /** Of those with one moment, the lower turn comes first. */
+  /** The order among those with one moment: the lower turn comes first. */
   readonly turn: number
   readonly sleeper: Sleeper
 }
@@ -31,7 +31,7 @@ export class WakeHeap<Item extends Sleeper> {
     this.#entries[at] = entry
   }
 
-  /** The sleeper that is woken next. */
+  /** Returns the sleeper that is woken next. */
   first(): Item | undefined {
     while (this.#entries.length > 0) {
       const { moment, sleeper } = this.#entries[0]!

@@ -16,7 +16,7 @@ export interface DocumentTasks {
   noteChanges(before: string, after: string, comment: string): string | undefined
 }
 
-/** What a thread is started with: the sections it must know, by the module that exports each. */
+/** The settings that a thread is started with: the sections it must know, by the module that exports each. */
 export interface DocumentThreadSettings {
   readonly sections?: readonly { readonly module: string; readonly name: string }[] | undefined
 }

@@ -35,7 +35,7 @@ export class DocumentThread {
     this.#settings = once(() => settingsFor(vocabulary))
   }
 
-  /** Whether a text is long enough for the thread. */
+  /** True if a text is long enough for the thread. */
   takes(text: string): boolean {
     return text.length > shortBytes && !this.#closed && this.#settings() !== undefined
   }
@@ -105,7 +105,7 @@ export class DocumentThread {
   }
 }
 
-/** What the thread needs to know the same names; undefined if it cannot know them. */
+/** Returns what the thread needs to know the same names; undefined if it cannot know them. */
 function settingsFor({ algorithms, dimensions, sources, sections }: Vocabulary): DocumentThreadSettings | undefined {
   if (program() === undefined) return undefined
   const own = mergeExtensions({}, [])

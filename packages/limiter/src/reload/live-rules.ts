@@ -15,9 +15,9 @@ import type { DocumentThread } from './document-thread.ts'
 import { overlay, readSnapshot, removeSnapshot, writeSnapshot } from './snapshot.ts'
 import { Origin, type OriginListener, type SourceStatus } from './source-state.ts'
 
-/** What LiveRules reports to the engine. */
+/** The reports of LiveRules to the engine. */
 export interface RuleListener extends OriginListener {
-  /** A new set of rules is to be in force. May throw: then the old one stays. */
+  /** Puts a new set of rules in force. May throw: then the old one stays. */
   onRules(document: RuleDocument): void
 }
 
@@ -27,7 +27,7 @@ export interface LiveRulesOptions {
   readonly file?: { readonly path: string; readonly version: string; readonly text?: string } | undefined
   readonly remote?: Source | undefined
   readonly vocabulary: Vocabulary
-  /** Where long documents are read; in this thread unless given. */
+  /** The thread in which long documents are read; this one unless given. */
   readonly thread?: DocumentThread | undefined
   /** Functions that rules given in code use instead of names. */
   readonly given?: Pick<GivenFunctions, 'dimension' | 'isEmpty'> | undefined
@@ -73,7 +73,7 @@ export class LiveRules {
   #readRemote: { readonly text: string; readonly local: RuleDocument; readonly parsed: Parsed } | undefined
   /** Parses texts. Loaded with the first of them: rules that are given in code need no YAML. */
   #tasks: DocumentTasks | undefined
-  /** How many documents were put in force by a write. */
+  /** The number of documents that were put in force by a write. */
   #heard = 0
 
   constructor(parts: LiveRulesOptions, listener: RuleListener) {
@@ -174,13 +174,13 @@ export class LiveRules {
     return this.#parts.remote ? [this.#local.status, this.#remote.status] : [this.#local.status]
   }
 
-  /** The source of one side's document; undefined if it was given in code, or there is none. */
+  /** Returns the source of one side's document; undefined if it was given in code, or there is none. */
   sourceOf(where: SourceStatus['role']): Source | undefined {
     if (where === 'remote') return this.#parts.remote
     return this.#parts.file && fileSource(this.#parts.file.path)
   }
 
-  /** The text of one side in force; undefined if it was given in code, or there is none yet. */
+  /** Returns the text of one side in force; undefined if it was given in code, or there is none yet. */
   textOf(where: SourceStatus['role']): string | undefined {
     return this.#inForce[where]?.text
   }
@@ -233,7 +233,7 @@ export class LiveRules {
     })
   }
 
-  /** The rules that would be in force with this prepared document on one side, or its mistakes; changes nothing. */
+  /** Returns the rules that would be in force with this prepared document on one side, or its mistakes; changes nothing. */
   consider(where: SourceStatus['role'], text: string): Parsed {
     const { local, remote } = this.#inForce
     if (where === 'remote') return this.#merge({ local, remote: { text, version: '' } })
@@ -413,7 +413,7 @@ function from(rules: readonly Rule[], origin: string): Rule[] {
   return rules.map(rule => ({ ...rule, origin }))
 }
 
-/** The rules, followed by those that the program added, unless another rule has their id. */
+/** Returns the rules, followed by those that the program added, unless another rule has their id. */
 function withAdded(rules: readonly Rule[], added: readonly Rule[]): readonly Rule[] {
   if (added.length === 0) return rules
   const known = new Set(rules.map(rule => rule.id))

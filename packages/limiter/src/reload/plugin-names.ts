@@ -3,7 +3,7 @@ import { composeYaml } from '../rules/yaml/compose-yaml.ts'
 import { readNodes } from '../rules/yaml/read-nodes.ts'
 import { LARGEST_BYTES } from '../sources/client/text.ts'
 
-/** The plugins that a rule file names under `plugins`; the parser reports a value that is not a list of names. */
+/** Returns the plugins that a rule file names under `plugins`; the parser reports a value that is not a list of names. */
 export function pluginsNamedIn(text: string): string[] {
   // most files name none, and a large one takes long to read
   if (!text.includes('plugins') || Buffer.byteLength(text) > LARGEST_BYTES) return []

@@ -11,7 +11,7 @@ import { isMap } from '../rules/is-map.ts'
 import { sources } from '../sources/index.ts'
 import type { SourceKind } from '../sources/source.ts'
 
-/** What a plugin may export: lists of algorithms, dimensions and sources. */
+/** The exports of a plugin: lists of algorithms, dimensions and sources. */
 export interface Plugin {
   readonly algorithms?: readonly Algorithm[] | undefined
   readonly dimensions?: readonly Dimension[] | undefined
@@ -31,7 +31,7 @@ const makers: Readonly<Record<keyof Extensions, string>> = {
   sources: 'create',
 }
 
-/** The built-in members, or the given ones, followed by those of plugins. */
+/** Returns the built-in members, or the given ones, followed by those of plugins. */
 export function mergeExtensions(given: Plugin, plugins: readonly Plugin[]): Extensions {
   return {
     algorithms: gather('algorithms', given.algorithms ?? own.algorithms, plugins),

@@ -17,7 +17,7 @@ const writableByOthers = 0o022
 
 const ownRemedy = 'it must be a regular file of this user or root that nobody else may write; remove it'
 
-/** The snapshot, if there is one that can be read; `onIgnored` gets the reason why an existing one is not used, and the remedy. */
+/** Reads the snapshot, if there is one that can be read; `onIgnored` gets the reason why an existing one is not used, and the remedy. */
 export async function readSnapshot(
   path: string,
   onIgnored: (reason: string, remedy: string) => void = () => {},
@@ -44,7 +44,7 @@ function parseSnapshot(text: string): Snapshot | undefined {
   }
 }
 
-/** The config center has no document any more: a start without it begins with the local rules. */
+/** Removes the snapshot, since the config center has no document any more: a start without it begins with the local rules. */
 export async function removeSnapshot(path: string): Promise<void> {
   await rm(path, { force: true })
 }
@@ -74,7 +74,7 @@ function isSnapshot(value: unknown): value is Snapshot {
   return typeof source === 'string' && typeof version === 'string' && typeof text === 'string'
 }
 
-/** Local rules, replaced by remote ones with the same id, and followed by the other remote rules. */
+/** Returns local rules, replaced by remote ones with the same id, and followed by the other remote rules. */
 export function overlay(local: readonly Rule[], remote: readonly Rule[]): Rule[] {
   const winning = new Map(remote.map(rule => [rule.id, rule]))
   const replaced = local.map(rule => winning.get(rule.id) ?? rule)

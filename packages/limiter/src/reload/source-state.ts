@@ -9,11 +9,11 @@ export interface SourceStatus {
   readonly version?: string | undefined
   /** Milliseconds since 1970. */
   readonly takenAt?: number | undefined
-  /** The document in force is the snapshot of the config center from before the start. */
+  /** True if the document in force is the snapshot of the config center from before the start. */
   readonly fromSnapshot: boolean
   readonly taken: number
   readonly rejected: number
-  /** Why the newest document was not applied, or why the source cannot be read; undefined if neither. */
+  /** The reason why the newest document was not applied, or why the source cannot be read; undefined if neither. */
   readonly trouble?: string | undefined
 }
 
@@ -22,7 +22,7 @@ export interface OriginListener {
   onTaken(source: SourceStatus): void
   onRejected(source: SourceStatus, mistakes: readonly Mistake[]): void
   onFailure(source: SourceStatus): void
-  /** The source has no document: the rules of the other side are in force. */
+  /** Reports that the source has no document: the rules of the other side are in force. */
   onMissing(source: SourceStatus): void
 }
 
@@ -44,7 +44,7 @@ export class Origin {
     return this.#status.name
   }
 
-  /** A document is in force. */
+  /** Notes that a document is in force. */
   take(version: string | undefined, options: { readonly fromSnapshot?: boolean } = {}): void {
     const { fromSnapshot = false } = options
     const { taken } = this.#status
@@ -53,13 +53,13 @@ export class Origin {
     this.#listener.onTaken(this.#status)
   }
 
-  /** The source has the document in force again. */
+  /** Notes that the source has the document in force again. */
   confirm(version: string | undefined): void {
     if (this.#status.fromSnapshot) this.take(version)
     else this.#status = { ...this.#status, version, trouble: undefined }
   }
 
-  /** The source has no document, or no longer has one. */
+  /** Notes that the source has no document, or no longer has one. */
   miss(): void {
     const trouble = `${this.name}: there is no document, so the local rules are in force; write it, or remove remote`
     const isKnown = this.#status.trouble === trouble
@@ -79,7 +79,7 @@ export class Origin {
     this.#listener.onFailure(this.#status)
   }
 
-  /** A mistake of a document as a whole. */
+  /** Returns a mistake of a document as a whole. */
   mistake(message: string): Mistake {
     return { file: this.name, line: 1, column: 1, message }
   }

@@ -3,7 +3,7 @@ import type { Answer, HeaderStyle } from './rule.ts'
 /** The forms of the rate-limit headers. */
 export const headerStyles: readonly HeaderStyle[] = ['draft-11', 'draft-7', 'draft-6', 'legacy', 'none']
 
-/** The fields of an answer that make no sense together, each with what is wrong. */
+/** Lists the fields of an answer that make no sense together, each with what is wrong. */
 export function answerFaults({
   status: code = 503,
   body: sent,

@@ -7,15 +7,15 @@ import type { Plans, Rule } from './rule.ts'
 export interface CompiledPlans<CompiledRule> {
   /** The value of the dimension that names the plan; undefined if plans do not depend on the call. */
   readonly read: ((call: Call) => string | undefined) | undefined
-  /** The same rule with the limit of each value. */
+  /** The rule with the limit of each value. */
   readonly values: ReadonlyMap<string, CompiledRule>
   readonly from: Plans['from']
   readonly overrides: boolean
-  /** The same rule with a limit from outside; throws an InvalidLimitError if its algorithm cannot count that. */
+  /** Makes the rule with a limit from outside; throws an InvalidLimitError if its algorithm cannot count that. */
   withLimit(limit: Limit, label: string): CompiledRule
 }
 
-/** What the limits of a rule are compiled with: `compile` makes the same rule with another limit. */
+/** Compiles the limits of a rule; `compile` makes the same rule with another limit. */
 export function compilePlans<CompiledRule>(
   { plans, limits, options }: Rule,
   lookup: KeyInput,

@@ -10,6 +10,7 @@ import { DianaError } from '../errors.ts'
 import { type CompiledPlans, compilePlans } from './compile-plans.ts'
 import { compileCallers, compileDenied } from './match/callers.ts'
 import { type CallOutcome, compileCountWhen, compileResetWhen } from './match/count-when.ts'
+import { compileOtherReadings } from './match/reading.ts'
 import { compilePriorities, type Priorities } from './priority/priorities.ts'
 import type { Answer, Match, Rule, RuleDocument, WhenStoreDown } from './rule.ts'
 import { type CostInput, compileCost, type SettlementTerms, settlementTerms } from './schema/cost.ts'
@@ -34,54 +35,57 @@ export interface CompiledRule extends SettlementTerms {
   readonly terms: readonly unknown[]
   readonly answer: Answer
   readonly enforced: boolean
-  /** Counted for the whole fleet. */
+  /** True if it is counted for the whole fleet. */
   readonly distributed: boolean
-  /** What the rule does while the store is down. */
+  /** The behavior of the rule while the store is down. */
   readonly whenStoreDown: WhenStoreDown
-  /** Whether processes hold permits of it in advance. */
+  /** Says whether processes hold permits of it in advance. */
   readonly lease: 'auto' | 'off'
-  /** How many calls of this rule may wait in this process, and how long for a concurrency slot. */
+  /** The number of calls of this rule that may wait in this process, and the longest wait for a concurrency slot. */
   readonly queueSize: number
   readonly queueTimeoutMs: number
-  /** How many calls of one caller may wait; undefined if that depends on how many places are left. */
+  /** The number of calls of one caller that may wait; undefined if that depends on how many places are left. */
   readonly queuePerCaller?: number | undefined
   /** The cost of a call by this rule; undefined if the caller of `check` gives it. */
   readonly cost: ((call: Call) => number) | undefined
-  /** Where that cost is from. */
+  /** The source of that cost. */
   readonly costInput: CostInput | undefined
-  /** How its cost is read from requests and answers; undefined if it is not. */
+  /** The way in which its cost is read from requests and answers; undefined if it is not. */
   readonly measured?: CompiledCost | undefined
-  /** Whether the cost of a call may be settled afterwards. */
+  /** True if the cost of a call may be settled afterwards. */
   readonly settles: boolean
-  /** The cost that it reads is an estimate, which is never more than the rule can hold. */
+  /** True if the cost that it reads is an estimate, which is never more than the rule can hold. */
   readonly estimates: boolean
   /** The most that it can ever admit at once. */
   readonly mostAtOnce: number
-  /** Whether a call with this outcome counts; undefined if every call does. */
+  /** True if a call with this outcome counts; undefined if every call does. */
   readonly countWhen: ((outcome: CallOutcome) => boolean) | undefined
-  /** Whether a call with this outcome clears the count of its caller; undefined if none does. */
-  readonly resetWhen?: ((outcome: CallOutcome, method: string) => boolean) | undefined
+  /** True if a call with this outcome clears the count of its caller; undefined if none does. */
+  readonly resetWhen?: ((outcome: CallOutcome, call: Call) => boolean) | undefined
   /** Calls that match but are exempt; undefined if there are none. */
   readonly exempts: ((call: Call) => boolean) | undefined
   /** Calls that it refuses regardless of counts; undefined if there are none. */
   readonly denies: ((call: Call) => boolean) | undefined
   /** Calls whose key depends on how a service reads them, which it refuses, too; undefined if there are none. */
   readonly isAmbiguous: CallTest | undefined
-  /** Whether any of these three is there. */
+  /** True if any of these three is there. */
   readonly isListed: boolean
-  /** How long a caller over the limit stays refused; 0 if only the application blocks callers, undefined if the rule does not block. */
+  /**
+   * The time for which a caller over the limit stays refused; 0 if only the application blocks callers, undefined if the rule does
+   * not block.
+   */
   readonly blockMs: number | undefined
-  /** How blocks grow, from `blockMs` on; undefined if all last as long. */
+  /** The growth of blocks, from `blockMs` on; undefined if all last as long. */
   readonly blockGrowth?: BlockGrowth | undefined
   /** True if a block that the rule begins clears the count of its caller. */
   readonly blockClears: boolean
-  /** Whether callers may have credit beside the limit. */
+  /** True if callers may have credit beside the limit. */
   readonly credit?: boolean | undefined
   /** The limits that depend on the caller; undefined if all have the same. */
   readonly plans?: CompiledPlans<CompiledRule> | undefined
   /** The meters of all limits that the rule states, if the limit depends on the caller. */
   readonly limitMeters?: readonly Meter[] | undefined
-  /** Where the limit comes from, if it depends on the caller: `plan pro`, `override`, `default`. */
+  /** The source of the limit, if it depends on the caller: `plan pro`, `override`, `default`. */
   readonly limitFrom?: string | undefined
 }
 
@@ -178,7 +182,7 @@ function compileRule(
     ...hold,
     estimates: measured?.estimate !== undefined,
     countWhen: rule.countWhen && compileCountWhen(rule.countWhen),
-    resetWhen: rule.resetWhen && compileResetWhen(rule.resetWhen),
+    resetWhen: rule.resetWhen && compileResetWhen(rule.resetWhen, compileOtherReadings(rule.match)),
     exempts,
     denies,
     isAmbiguous,
@@ -209,20 +213,20 @@ function blockOf(block: Rule['block']): Pick<CompiledRule, 'blockMs' | 'blockGro
   return { blockMs: block === 'manual' ? 0 : block, blockGrowth: undefined, blockClears: false }
 }
 
-/** A body of the rule's own has a type of its own. */
+/** Compiles an answer; a body of the rule's own has a type of its own. */
 function answerOf({ contentType, ...answer }: Answer, own: Partial<Answer> = {}): Answer {
   if (contentType === undefined || own.body !== undefined) return { ...answer, ...own }
   return { ...answer, contentType, ...own }
 }
 
-/** A meter of a custom algorithm may be wrong: without slots it cannot count. */
+/** Checks a meter, since one of a custom algorithm may be wrong: without slots it cannot count. */
 function checked(meter: Meter, { id, algorithm }: Rule): Meter {
   if (Number.isSafeInteger(meter.slots) && meter.slots > 0) return meter
   const message = `rule "${id}": a meter of ${algorithm} has ${meter.slots} slots; give it 1 or more`
   throw new DianaError('BAD_RULES', message)
 }
 
-/** A meter with no more patience than this. What it counts stays as it is, so that processes of another patience count with it. */
+/** Returns a meter with no more patience than this. What it counts stays as it is, so that processes of another patience count with it. */
 function withMaxWait(meter: Meter, maxWaitUs: number): Meter {
   return meter.maxWaitUs > maxWaitUs ? Object.assign(meter, { maxWaitUs }) : meter
 }

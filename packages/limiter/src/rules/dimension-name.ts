@@ -8,13 +8,13 @@ type Vocabulary = Pick<Whole, 'givenOptions'> & {
   readonly dimensions: readonly Pick<Whole['dimensions'][number], 'name' | 'argument' | 'arguments' | 'needs'>[]
 }
 
-/** What is wrong with a source of `identify`: `header:x-account-id`, `cookie:uid`, `ip`. */
+/** Returns what is wrong with a source of `identify`: `header:x-account-id`, `cookie:uid`, `ip`. */
 export function sourceFault(text: string, vocabulary: Vocabulary): string | undefined {
   const known = vocabulary.dimensions.map(one => one.name)
   return dimensionFault(text, vocabulary, known, `write ${joinNames(vocabulary.dimensions.map(spell))}`)
 }
 
-/** What is wrong with a name in `by`: a source, a name that `identify` defines, or one that the application gives. */
+/** Returns what is wrong with a name in `by`: a source, a name that `identify` defines, or one that the application gives. */
 export function byFault(text: string, vocabulary: Vocabulary, identified: readonly string[]): string | undefined {
   if (identified.includes(text) || APPLICATION_DIMENSIONS.includes(text)) return undefined
   const names = [...new Set([...identified, ...APPLICATION_DIMENSIONS])]
@@ -23,7 +23,7 @@ export function byFault(text: string, vocabulary: Vocabulary, identified: readon
   return dimensionFault(text, vocabulary, known, `write ${joinNames(choices)}, or define it under identify`)
 }
 
-/** What is wrong with a name that `identify` defines. */
+/** Returns what is wrong with a name that `identify` defines. */
 export function nameFault(text: string, vocabulary: Vocabulary): string | undefined {
   if (!/^[\w.-]{1,64}$/.test(text)) return 'must be a name of up to 64 letters, digits, -, _ and dots'
   const dimension = vocabulary.dimensions.find(one => one.name === text)

@@ -12,7 +12,7 @@ export interface Problem {
   readonly what: string
 }
 
-/** A value parsed by a schema, or all its problems as text for people. */
+/** Returns a value parsed by a schema, or all its problems as text for people. */
 export function explain<T>(
   schema: Schema<T>,
   value: unknown,
@@ -23,7 +23,7 @@ export function explain<T>(
   return { problems: issues.flatMap(flatten).flatMap(issue => problemsOf(issue, unknownOption)) }
 }
 
-/** Of the branches of a union, the one whose kind of value was given. */
+/** Chooses the branch of a union whose kind of value was given. */
 function flatten(issue: Issue): Issue[] {
   if (issue.code !== 'invalid_union') return [issue]
   const meant = issue.errors.find(branch => !branch.some(isWrongKind))
@@ -39,7 +39,7 @@ function problemsOf(issue: Issue, unknownOption: (word: string, known: readonly 
   return issue.keys.map(word => ({ path: [...path, word], atName: true, what: explainOne(word, issue.known) }))
 }
 
-/** The message for an unknown option. */
+/** Returns the message for an unknown option. */
 export function explainOption(word: string, known: readonly string[]): string {
   const hint = known.includes(word) ? undefined : hintForOption(word, known)
   if (hint !== undefined) return `is not a known option: write ${hint}`
@@ -99,7 +99,7 @@ function kindsOf(issue: Fault): string[] {
   return issue.code === 'invalid_type' ? [kinds[issue.expected] ?? issue.expected] : []
 }
 
-/** Whether a value is of another kind than expected, so that this branch of a union is not the one that was meant. */
+/** Returns true if a value is of another kind than expected, so that this branch of a union is not the one that was meant. */
 function isWrongKind(issue: Issue): boolean {
   if (issue.path.length > 0) return false
   if (issue.code === 'invalid_value') return issue.values.every(value => typeof value !== typeof issue.input)
@@ -108,7 +108,7 @@ function isWrongKind(issue: Issue): boolean {
   )
 }
 
-/** What is wrong with a value of another kind than expected. */
+/** Returns what is wrong with a value of another kind than expected. */
 export function wrongKind(input: unknown, expected: string): string {
   if (input === undefined) return `is missing: give ${expected}`
   if (input === null) return `has no value: give ${expected}, or leave the word out`

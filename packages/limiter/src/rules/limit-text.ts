@@ -28,12 +28,12 @@ export function namesCalendar(limit: unknown): boolean {
   return [limit].flat().some(one => typeof one === 'string' && CALENDAR_UNITS.some(unit => one.endsWith(`/${unit}`)))
 }
 
-/** A limit that depends on the caller may have options of its own beside it. */
+/** Finds the limit in what a rule states: one that depends on the caller may have options of its own beside it. */
 function limitIn(stated: unknown): unknown {
   return typeof stated === 'object' && stated !== null ? (stated as { readonly limit?: unknown }).limit : stated
 }
 
-/** What is wrong with a bare count, for an algorithm that takes one. */
+/** Says what is wrong with a bare count, for an algorithm that takes one. */
 export function explainCount(input: unknown, name: string): string {
   if (input === undefined || input === null) return 'is missing: write how many, such as limit: 50'
   const text = typeof input === 'string' ? input : ''
@@ -43,7 +43,7 @@ export function explainCount(input: unknown, name: string): string {
   return `must be a whole number from 0 to ${MOST}, not ${show(input)}`
 }
 
-/** What is wrong with a value that is not a rate. */
+/** Says what is wrong with a value that is not a rate. */
 export function explainRate(input: unknown): string {
   if (input === undefined || input === null) return 'is missing: write a count and a period, such as limit: 100/s'
   if (typeof input === 'number' && Number.isInteger(input) && input >= 0) {
@@ -70,7 +70,7 @@ const NEAR_RATE = /* @__PURE__ */ new RegExp(
 const RATE_UNIT = /* @__PURE__ */ new RegExp(`^ {0,3}${COUNT} {0,3}rp([smhd])$`, 'i')
 const multiples: Readonly<Record<string, number>> = { k: 1e3, thousand: 1e3, m: 1e6, million: 1e6, b: 1e9 }
 
-/** What a person meant by something close to a rate: `100 / s`, `5/sec`, `1_000 per minute`, `1.5/s`, `1k/s`, `100 rpm`. */
+/** Guesses what a person meant by something close to a rate: `100 / s`, `5/sec`, `1_000 per minute`, `1.5/s`, `1k/s`, `100 rpm`. */
 function guessRate(text: string): string | undefined {
   const near = NEAR_RATE.exec(text) ?? RATE_UNIT.exec(text)
   if (near === null) return undefined
@@ -88,7 +88,7 @@ function guessRate(text: string): string | undefined {
   return guess !== text && parseRate(guess) ? guess : undefined
 }
 
-/** A limit as rules write it: 100/s, 1000/month, 50. */
+/** Returns a limit as rules write it: 100/s, 1000/month, 50. */
 export function formatLimit({ count, periodMs, unit }: Limit): string {
   return periodMs === 0 ? String(count) : `${count}/${unit ?? formatDuration(periodMs).replace(/^1(?=[a-z])/, '')}`
 }

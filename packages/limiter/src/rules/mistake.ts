@@ -6,11 +6,11 @@ export interface Mistake {
   readonly column: number
   /** The id of the rule concerned. */
   readonly rule?: string
-  /** What is wrong, and what to do. */
+  /** The fault, and the remedy. */
   readonly message: string
 }
 
-/** One line for a person: `file:line:col rule "id": what, and what to do`; without a place if there is none. */
+/** Returns one line for a person: `file:line:col rule "id": what, and what to do`; without a place if there is none. */
 export function formatMistake(mistake: Mistake): string {
   const { file, line, column, rule, message } = mistake
   const place = line === 0 ? file : `${file}:${line}:${column}`

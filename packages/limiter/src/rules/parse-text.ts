@@ -58,7 +58,7 @@ function parse(text: string, file: string, read: (value: unknown) => ReturnType<
   return { mistakes: mistakes.map(({ offset, ...mistake }) => ({ ...place(offset), ...mistake })) }
 }
 
-/** A path within its rule: `match.path[1]`. */
+/** Returns a path within its rule: `match.path[1]`. */
 function shortPath(path: readonly PropertyKey[]): string {
   return showPath(path[0] === 'rules' && path.length > 2 ? path.slice(2) : path) || 'the document'
 }

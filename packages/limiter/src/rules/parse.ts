@@ -51,12 +51,12 @@ export function parseRule(
   return { mistakes }
 }
 
-/** A message about a subject, made safe to print. */
+/** Returns a message about a subject, made safe to print. */
 export function describe(what: string, subject: string): { message: string } {
   return { message: cutText(escapeText(`${subject} ${what}`), 500) }
 }
 
-/** The name of the rule that a path of a document leads into. */
+/** Returns the name of the rule that a path of a document leads into. */
 export function ruleAt([word, index]: readonly PropertyKey[], value: unknown): { rule?: string } {
   const rules = word === 'rules' && isMap(value) && Array.isArray(value.rules) ? value.rules : []
   return nameOf(rules[Number(index)])

@@ -13,7 +13,7 @@ import { joinNames, show } from './show.ts'
 import { suggest } from './suggest.ts'
 import { unusedOptions } from './unused-options.ts'
 
-/** What a rule may refer to in its document. */
+/** The parts of its document that a rule may refer to. */
 export interface Surroundings {
   readonly vocabulary: Vocabulary
   /** The names that `identify` defines. */
@@ -63,7 +63,7 @@ export function createRuleReader(surroundings: Surroundings): RuleReader {
   }
 }
 
-/** Credit stands in for one limit that refuses calls and frees what it has counted by time. */
+/** Returns why `credit` is invalid: it stands in for one limit that refuses calls and frees what it has counted by time. */
 function invalidCredit({ credit, limits, block, whenFull }: Rule, algorithm: Algorithm): Problem[] {
   if (!credit) return []
   const what =
@@ -83,12 +83,12 @@ function isMeasured(cost: NonNullable<Rule['cost']>): boolean {
   return typeof cost === 'object' && (cost.reserve !== undefined || cost.settle !== undefined)
 }
 
-/** The first algorithm; of those that can count it for a calendar period. */
+/** Returns the first algorithm; of those that can count it for a calendar period. */
 function defaultFor(limit: unknown, { algorithms }: Vocabulary): Algorithm | undefined {
   return (namesCalendar(limit) && algorithms.find(({ hasCalendar }) => hasCalendar)) || algorithms[0]
 }
 
-/** Only its id matters: no rule with this id is in force. */
+/** Makes a rule of which only its id matters: no rule with this id is in force. */
 function ruleThatIsOff(id: string, { name }: Algorithm): Rule {
   const rest = { match: {}, by: [], options: {}, limits: [], queue: { size: 1 } } as const
   return {
@@ -103,7 +103,7 @@ function ruleThatIsOff(id: string, { name }: Algorithm): Rule {
   }
 }
 
-/** The message for an option that this algorithm does not have: it may belong to another one. */
+/** Returns the message for an option that this algorithm does not have: it may belong to another one. */
 function unknownOption(name: string, known: readonly string[], { algorithms }: Vocabulary): string {
   const ownersOf = (name: string) =>
     algorithms.filter(one => Object.hasOwn(shapeOf(one.options), name)).map(one => one.name)

@@ -13,7 +13,7 @@ export interface GrowingBlock extends BlockGrowth {
   readonly clear: boolean
 }
 
-/** Which calls a rule applies to; every condition given must match, absent ones match all. */
+/** The calls that a rule applies to; every condition given must match, absent ones match all. */
 export interface Match {
   /** No call by itself: the rule is for those that name it. */
   readonly none?: true | undefined
@@ -21,7 +21,7 @@ export interface Match {
   readonly method?: readonly string[] | undefined
   readonly host?: readonly string[] | undefined
   readonly header?: Readonly<Record<string, readonly string[]>> | undefined
-  /** What the application, or a proxy that asks the decision server, says of the call; `*` stands for any text. */
+  /** The attributes that the application, or a proxy that asks the decision server, gives the call; `*` stands for any text. */
   readonly attribute?: Readonly<Record<string, readonly string[]>> | undefined
 }
 
@@ -30,7 +30,7 @@ export type WhenFull = 'refuse' | 'wait' | 'shadow'
 export type WhenStoreDown = 'share' | 'local' | 'allow' | 'refuse'
 export type HeaderStyle = 'draft-11' | 'draft-7' | 'draft-6' | 'legacy' | 'none'
 
-/** What a refused caller gets. */
+/** The answer to a refused caller. */
 export interface Answer {
   readonly status: number
   readonly headers: HeaderStyle
@@ -41,11 +41,11 @@ export interface Answer {
   readonly contentType?: string | undefined
 }
 
-/** How many calls may wait in this process, and how long each. */
+/** The number of calls that may wait in this process, and how long each. */
 export interface Queue {
   readonly size: number
   readonly timeoutMs?: number | undefined
-  /** How many calls of one caller may wait; undefined if that depends on how many places are left. */
+  /** The number of calls of one caller that may wait; undefined if that depends on how many places are left. */
   readonly perCaller?: number | undefined
 }
 
@@ -55,9 +55,9 @@ export interface Plans {
   readonly by?: string | undefined
   /** The limit of each value, with the options in which it differs from the rule. */
   readonly values: Readonly<Record<string, Terms>>
-  /** Where limits of single callers are found, and how long they are used before they are asked for again. */
+  /** The place where limits of single callers are found, and how long they are used before they are asked for again. */
   readonly from?: { readonly address: string; readonly refreshMs: number } | undefined
-  /** Whether operators set limits of single callers. */
+  /** True if operators set limits of single callers. */
   readonly overrides: boolean
 }
 
@@ -77,11 +77,11 @@ export interface Rule {
   readonly count: 'local' | 'distributed'
   readonly whenFull: WhenFull
   readonly whenStoreDown: WhenStoreDown
-  /** Whether processes hold permits in advance. */
+  /** Says whether processes hold permits in advance. */
   readonly lease: 'auto' | 'off'
   readonly queue: Queue
   readonly answer?: Partial<Answer> | undefined
-  /** How callers without a dimension of `by` are counted; left out, it depends on the dimension. */
+  /** The way to count callers without a dimension of `by`; left out, it depends on the dimension. */
   readonly missing?: Missing | undefined
   /** Left out, the caller of `check` gives the cost. */
   readonly cost?: CostInput | undefined
@@ -91,7 +91,7 @@ export interface Rule {
   readonly resetWhen?: readonly StatusRange[] | undefined
   /** For how long a caller over the limit is refused, or how that grows; with `manual`, only the application blocks callers. */
   readonly block?: number | 'manual' | GrowingBlock | undefined
-  /** Whether callers may have credit beside the limit; left out, none. */
+  /** True if callers may have credit beside the limit; left out, none. */
   readonly credit?: boolean | undefined
   /** Callers that the rule does not apply to, and callers that it always refuses. */
   readonly allow?: CallerList | undefined
@@ -100,14 +100,14 @@ export interface Rule {
   readonly origin?: string | undefined
 }
 
-/** Where distributed counts live. */
+/** The place where distributed counts live. */
 export interface StoreAddress {
   /** One URL, or those of a Cluster's nodes. */
   readonly redis: readonly string[]
   readonly timeoutMs: number
-  /** How many processes share the limits, until the store reports it. */
+  /** The number of processes that share the limits, until the store reports it. */
   readonly fleet?: number | undefined
-  /** What every key in Redis begins with. */
+  /** The beginning of every key in Redis. */
   readonly prefix?: string | undefined
 }
 
@@ -143,13 +143,13 @@ export interface OverloadSettings {
 
 /** A whole rule document, validated. */
 export interface RuleDocument {
-  /** Where to find a dimension in a call: `header:x-account-id`, `cookie:uid`; the first one present wins. */
+  /** The sources of a dimension in a call: `header:x-account-id`, `cookie:uid`; the first one present wins. */
   readonly identify: Readonly<Record<string, readonly string[]>>
   /** Trusted hops, or trusted networks; 0 trusts no proxy. */
   readonly trustProxy: number | readonly string[]
   /** The header in which trusted proxies name the caller. */
   readonly forwardedBy: ForwardedBy
-  /** How many bits of an IPv6 address identify a caller. */
+  /** The number of bits of an IPv6 address that identify a caller. */
   readonly ipv6Prefix: number
   readonly jwt?: JwtSettings | undefined
   /** Callers that pass uncounted, and callers that never pass. */
@@ -159,13 +159,13 @@ export interface RuleDocument {
   readonly store?: StoreAddress | undefined
   readonly remote?: RemoteAddress | undefined
   readonly answer: Answer
-  /** Which calls are refused last in overload. */
+  /** The calls that are refused last in overload. */
   readonly priority?: readonly PriorityEntry[] | undefined
-  /** When this process refuses calls because it has too much to do; left out, never. */
+  /** The threshold at which this process refuses calls because it has too much to do; left out, never. */
   readonly overload?: OverloadSettings | undefined
   /** The plugins that the rules use; left out if there are none. */
   readonly plugins?: readonly string[] | undefined
-  /** What becomes of a call that Diana fails to judge; left out, it passes. */
+  /** The treatment of a call that Diana fails to judge; left out, it passes. */
   readonly whenFailed?: 'pass' | 'refuse' | undefined
   readonly rules: readonly Rule[]
   /** The sections of the file for other programs, by name. */

@@ -1,4 +1,4 @@
-/** The known name that a mistyped one was probably meant to be: at most two letters off, or a prefix. */
+/** Returns the known name that a mistyped one was probably meant to be: at most two letters off, or a prefix. */
 export function suggest(word: string, known: readonly string[]): string | undefined {
   const typed = word.toLowerCase()
   if (typed.length < 2 || typed.length > 64) return undefined
@@ -13,7 +13,7 @@ export function suggest(word: string, known: readonly string[]): string | undefi
   return best ?? known.find(candidate => isBegun(typed, candidate.toLowerCase()))
 }
 
-/** `draft-8` is not a misspelled `draft-7`: the number was meant. */
+/** True if both name versions: `draft-8` is not a misspelled `draft-7`, since the number was meant. */
 function isOtherVersion(typed: string, candidate: string): boolean {
   return typed !== candidate && /\d/.test(typed) && typed.replace(/\d+/g, '') === candidate.replace(/\d+/g, '')
 }
@@ -22,7 +22,7 @@ function isBegun(typed: string, candidate: string): boolean {
   return candidate.startsWith(typed) || (candidate.length > 2 && typed.startsWith(candidate))
 }
 
-/** How many letters to change, add, drop or swap with the next; `enough` means that many or more. */
+/** Counts the letters to change, add, drop or swap with the next; `enough` means that many or more. */
 function distanceOf(from: string, to: string, enough: number): number {
   if (Math.abs(from.length - to.length) >= enough) return enough
   const rows = [Array.from({ length: to.length + 1 }, (_, index) => index)]

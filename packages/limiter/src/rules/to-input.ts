@@ -17,7 +17,7 @@ export function documentToInput(options: DocumentOptions, given: GivenFunctions)
   }
 }
 
-/** A rule with a name in place of each function, which is kept in `given`. */
+/** Returns a rule with a name in place of each function, which is kept in `given`. */
 export function ruleToInput(options: RuleOptions, given: GivenFunctions): unknown {
   if (!isMap(options)) return options
   const { id, by, cost, limit } = options as RuleOptions

@@ -1,6 +1,6 @@
 import type { Problem } from './explain.ts'
 
-/** The options of a rule that have no effect together with its others. */
+/** Returns the options of a rule that have no effect together with its others. */
 export function unusedOptions(options: Readonly<Record<string, unknown>>, hasStore: boolean): Problem[] {
   const problems: Problem[] = []
   const add = (name: string, what: string, atName: boolean) => problems.push({ path: [name], atName, what })

@@ -39,12 +39,12 @@ export function parseAddress(
   return { url, username, password, token, secrets: [password, token].filter(secret => secret !== undefined) }
 }
 
-/** The address for people; its query is left out, since some put secrets there. */
+/** Returns the address for people; its query is left out, since some put secrets there. */
 export function showAddress(url: URL): string {
   return `${url.protocol}//${url.host}${url.pathname.replace(/\/$/, '')}`
 }
 
-/** A path below an address, with the address's own query kept. */
+/** Returns a path below an address, with the address's own query kept. */
 export function below(url: URL, path: string, query: Readonly<Record<string, string>> = {}): URL {
   const whole = new URL(url)
   whole.pathname = url.pathname.replace(/\/$/, '') + path
@@ -52,7 +52,7 @@ export function below(url: URL, path: string, query: Readonly<Record<string, str
   return whole
 }
 
-/** The Authorization header of HTTP Basic, if there is a user. */
+/** Returns the Authorization header of HTTP Basic, if there is a user. */
 export function basicHeader({ username, password }: Credentials): Record<string, string> {
   if (username === undefined) return {}
   return { authorization: `Basic ${Buffer.from(`${username}:${password ?? ''}`).toString('base64')}` }

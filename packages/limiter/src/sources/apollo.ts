@@ -7,7 +7,7 @@ import { fetchText, parseReply, type Reply, statusError } from './client/fetch-t
 import { pause } from './client/pause.ts'
 import { credentialOptions, nameOption } from './options.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
-import { sourceKind } from './source-kind.ts'
+import { sourceKind } from './source.ts'
 
 // the server keeps a poll open for 60 s, or up to 90 s if configured so
 const HOLD_MS = 90_000

@@ -7,7 +7,7 @@ import { decodeText } from './client/text.ts'
 import { conflict, writeGuarded } from './client/write-guarded.ts'
 import { credentialOptions, durationOption, nameOption } from './options.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
-import { sourceKind } from './source-kind.ts'
+import { sourceKind } from './source.ts'
 
 const shape = (shapes: Shapes) =>
   shapes.array(shapes.object({ Value: shapes.string().nullable(), ModifyIndex: shapes.int().min(0) })).length(1)

@@ -10,7 +10,7 @@ import { decodeText } from './client/text.ts'
 import { conflict, writeGuarded } from './client/write-guarded.ts'
 import { credentialOptions, durationOption, nameOption } from './options.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
-import { sourceKind } from './source-kind.ts'
+import { sourceKind } from './source.ts'
 
 // numbers of 64 bits come as text, and what is empty or zero is left out
 const revision = (shapes: Shapes) => shapes.string().regex(/^\d{1,19}$/)
@@ -62,7 +62,7 @@ export const etcd: SourceKind = sourceKind({
       }
     }
 
-    /** The changes from a revision on; returns when the document must be read again. */
+    /** Yields the changes from a revision on; returns when the document must be read again. */
     async function* events(from: bigint, signal: AbortSignal): AsyncGenerator<SourceDocument> {
       const body = JSON.stringify({ create_request: { key, start_revision: `${from}`, progress_notify: true } })
       const request = { method: 'POST', headers: session.headers(), body, lastsMs: options.interval } as const

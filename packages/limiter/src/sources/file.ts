@@ -4,13 +4,12 @@ import { chmod, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { readRegularFile } from '../common/regular-file.ts'
 import { changes } from './client/changes.ts'
-import { pause } from './client/pause.ts'
-import { Wakeup } from './client/signal.ts'
+import { pause, Wakeup } from './client/pause.ts'
 import { decodeText, hashText, LARGEST_BYTES, tooLarge } from './client/text.ts'
 import { conflict, writeGuarded } from './client/write-guarded.ts'
 import { durationOption } from './options.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
-import { sourceKind } from './source-kind.ts'
+import { sourceKind } from './source.ts'
 
 const SETTLE_MS = 40
 const MAX_LOOKS = 50
@@ -27,7 +26,7 @@ export const file: SourceKind = sourceKind({
   create: (path, { interval }) => fileSource(path, { intervalMs: interval }),
 })
 
-/** A file on this machine. Watching it does not keep a process alive. */
+/** Returns the source of a file on this machine. Watching it does not keep a process alive. */
 export function fileSource(path: string, options: { readonly intervalMs?: number } = {}): Source {
   const { intervalMs = 5000 } = options
   const name = `file ${path}`
@@ -97,7 +96,7 @@ function watchDirectory(path: string, wakeup: Wakeup): FSWatcher | undefined {
   }
 }
 
-/** The content of the file once it is stable: its writer may be half way, or between removing and replacing it. */
+/** Returns the content of the file once it is stable: its writer may be half way, or between removing and replacing it. */
 async function readStill(path: string, signal: AbortSignal, isChanging: boolean): Promise<SourceDocument> {
   for (let looks = 0; looks < MAX_LOOKS && !signal.aborted; looks += 1) {
     const before = await look(path)

@@ -6,7 +6,7 @@ import { hashText } from './client/text.ts'
 import { conflict, writeGuarded } from './client/write-guarded.ts'
 import { credentialOptions, durationOption, secretOption } from './options.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
-import { sourceKind } from './source-kind.ts'
+import { sourceKind } from './source.ts'
 
 const MAX_REDIRECTS = 5
 
@@ -74,7 +74,7 @@ function parseDocument({ status, headers, text }: Reply): SourceDocument {
   return { text, version: headers.get('etag') ?? hashText(text) }
 }
 
-/** The condition under which a write replaces only the document that was read (RFC 9110, 13.1.1). */
+/** Returns the condition under which a write replaces only the document that was read (RFC 9110, 13.1.1). */
 function onlyIf({ status, headers }: Reply): Record<string, string> {
   if (status === 404) return { 'if-none-match': '*' }
   const etag = headers.get('etag')

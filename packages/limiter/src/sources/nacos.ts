@@ -7,7 +7,7 @@ import { createNacosSession } from './client/nacos-session.ts'
 import { pause } from './client/pause.ts'
 import { credentialOptions, durationOption, nameOption } from './options.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
-import { sourceKind } from './source-kind.ts'
+import { sourceKind } from './source.ts'
 
 const FIELD = '\u0002'
 const RECORD = '\u0001'

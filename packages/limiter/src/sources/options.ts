@@ -2,7 +2,7 @@ import { parseDuration } from '../common/duration.ts'
 import type { SchemaKit } from '../common/option-shape.ts'
 import type * as z from '../shapes/index.ts'
 
-/** Text that no message may show, not even when it is wrong. */
+/** Returns the schema of text that no message may show, not even when it is wrong. */
 export function secretOption({ z }: SchemaKit): z.StringSchema {
   return z
     .string({ error: 'must be text: write it in quotes' })
@@ -10,7 +10,7 @@ export function secretOption({ z }: SchemaKit): z.StringSchema {
     .regex(/^\P{Cc}*$/u, 'must not hold control characters')
 }
 
-/** Diana's credentials for a config center; each may also come from the environment. */
+/** Returns the options of Diana's credentials for a config center; each may also come from the environment. */
 export function credentialOptions(kit: SchemaKit): {
   readonly username: z.OptionalSchema<z.StringSchema>
   readonly password: z.OptionalSchema<z.StringSchema>
@@ -23,7 +23,7 @@ export function credentialOptions(kit: SchemaKit): {
   }
 }
 
-/** A name inside a config center, such as a key. */
+/** Returns the schema of a name inside a config center, such as a key. */
 export function nameOption({ z }: SchemaKit): z.StringSchema {
   return z
     .string()
@@ -32,7 +32,7 @@ export function nameOption({ z }: SchemaKit): z.StringSchema {
     .regex(/^\P{Cc}*$/u, 'must not hold control characters')
 }
 
-/** A duration within bounds that has a default. */
+/** Returns the schema of a duration within bounds that has a default. */
 export function durationOption(
   { duration }: SchemaKit,
   usual: string,

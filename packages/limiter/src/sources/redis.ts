@@ -3,14 +3,13 @@ import { importIoredis } from '../common/import-ioredis.ts'
 import { DianaError } from '../errors.ts'
 import { parseAddress, showAddress } from './address.ts'
 import { changes } from './client/changes.ts'
-import { pause } from './client/pause.ts'
-import { Wakeup } from './client/signal.ts'
+import { pause, Wakeup } from './client/pause.ts'
 import { decodeText, hashText, LARGEST_BYTES } from './client/text.ts'
 import { TIMEOUT_MS, within } from './client/within.ts'
 import { conflict, writeGuarded } from './client/write-guarded.ts'
 import { credentialOptions, durationOption, nameOption } from './options.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
-import { sourceKind } from './source-kind.ts'
+import { sourceKind } from './source.ts'
 
 type RedisEndpoint = Pick<RedisOptions, 'host' | 'port' | 'db' | 'tls' | 'username' | 'password'>
 
@@ -117,7 +116,7 @@ async function readDocument(reader: Redis, key: string): Promise<SourceDocument>
   return { text, version: hashText(text), ...(isMissing ? { isMissing } : {}) }
 }
 
-/** A connection that does not reconnect: the watch starts again. */
+/** Returns a connection that does not reconnect: the watch starts again. */
 async function createClient(endpoint: RedisEndpoint, onFailure: (error: Error) => void): Promise<Redis> {
   const { Redis } = await importIoredis()
   const client = new Redis({

@@ -1,4 +1,5 @@
-import type { OptionShape } from '../common/option-shape.ts'
+import type { OptionShape, SchemaKit } from '../common/option-shape.ts'
+import type * as z from '../shapes/index.ts'
 
 /** A rule document as a source has it. */
 export interface SourceDocument {
@@ -12,7 +13,7 @@ export interface SourceDocument {
   readonly version: string
 }
 
-/** Where a rule document comes from. */
+/** The place that a rule document comes from. */
 export interface Source {
   /** For people, never with credentials. */
   readonly name: string
@@ -35,4 +36,13 @@ export interface SourceKind {
   readonly options: OptionShape
   /** Opens no connection; throws a DianaError if the address is invalid. `options` are parsed by their schema. */
   create(address: string, options: Readonly<Record<string, unknown>>): Source
+}
+
+/** Makes a kind whose `create` gets its own options, typed by its schema. */
+export function sourceKind<Shape extends z.Shape>(kind: {
+  readonly name: string
+  options(kit: SchemaKit): Shape
+  create(address: string, options: z.output<z.ObjectSchema<Shape>>): Source
+}): SourceKind {
+  return kind as unknown as SourceKind
 }

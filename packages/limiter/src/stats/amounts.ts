@@ -1,13 +1,13 @@
-/** What was reserved by a rule since it came into force, and what became of it, in units of its limit. */
+/** The amounts that a rule has reserved since it came into force, and what became of them, in units of its limit. */
 export interface Amounts {
   readonly reserved: number
-  /** What was really used, of reservations that were settled. */
+  /** The amount that was really used, of reservations that were settled. */
   readonly settled: number
-  /** What was reserved and not used, and is free again. */
+  /** The amount that was reserved and not used, and is free again. */
   readonly released: number
-  /** What was not settled in time. */
+  /** The amount that was not settled in time. */
   readonly expired: number
-  /** What was used beyond what was reserved. */
+  /** The amount that was used beyond what was reserved. */
   readonly overrun: number
 }
 
@@ -21,7 +21,7 @@ export class AmountTally implements Amounts {
   expired = 0
   overrun = 0
 
-  /** A reservation was settled at `actual`. */
+  /** Counts a reservation that was settled at `actual`. */
   settle(reserved: number, actual: number): void {
     this.settled += actual
     if (actual < reserved) this.released += reserved - actual
@@ -34,7 +34,7 @@ export class AmountTally implements Amounts {
   }
 }
 
-/** The amounts of several processes; undefined if none has any. */
+/** Returns the amounts of several processes; undefined if none has any. */
 export function addAmounts(one: Amounts | undefined, other: Amounts | undefined): Amounts | undefined {
   if (!one || !other) return one ?? other
   return Object.fromEntries(amountNames.map(name => [name, one[name] + other[name]])) as unknown as Amounts

@@ -1,13 +1,13 @@
 import type { Observer } from './observer.ts'
 import { Tally } from './tally.ts'
 
-/** What is counted over all rules, and the observers; it is kept when the rules change. */
+/** The counts over all rules, and the observers; they are kept when the rules change. */
 export interface Counters {
   readonly total: Tally
   /** Calls that could not be judged, by what became of them. */
   readonly unjudged: { passed: number; refused: number }
   observers: readonly Observer[]
-  /** Whether it is recorded how full the keys of rules are. */
+  /** True if it is recorded how full the keys of rules are. */
   tracksLoads: boolean
 }
 

@@ -1,4 +1,4 @@
-/** How long decisions took: how many up to each bound, not counting those up to an earlier one, and beyond the last. */
+/** The durations of decisions: how many up to each bound, not counting those up to an earlier one, and beyond the last. */
 export interface DurationStats {
   readonly counts: readonly number[]
   readonly sumSeconds: number

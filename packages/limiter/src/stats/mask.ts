@@ -1,10 +1,10 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { isIPv4, isIPv6 } from 'node:net'
 
-/** Of this process only, so that a mask seen elsewhere can be compared with nothing. */
+/** A secret of this process only, so that a mask seen elsewhere can be compared with nothing. */
 let salt: Buffer | undefined
 
-/** Enough of a caller's name to distinguish callers in one process, and too little to identify them. */
+/** Returns enough of a caller's name to distinguish callers in one process, and too little to identify them. */
 export function maskCaller(name: string): string {
   if (name === '') return ''
   // not at load time: some runtimes have no random numbers before the first request

@@ -12,11 +12,11 @@ export interface RefusedCaller {
 
 /** Observes decisions. It is called during each call: it must be fast, and must not throw. */
 export interface Observer {
-  /** A call is about to be decided and counted; it belongs to the filter, and must not be kept. */
+  /** Is called with a call that is about to be decided and counted; it belongs to the filter, and must not be kept. */
   onCall?(call: Call, cost: number): void
   onRefusal?(refusal: RefusedCaller): void
-  /** How long a decision took; reported for one call in 128. */
+  /** Is called with the time of a decision; reported for one call in 128. */
   onTimed?(seconds: number, store: 'memory' | 'redis'): void
-  /** What became of a call, once it has waited for as long as it had to; the call must not be kept. */
+  /** Is called with the verdict on a call, once it has waited for as long as it had to; the call must not be kept. */
   onVerdict?(verdict: Verdict, call: Call): void
 }

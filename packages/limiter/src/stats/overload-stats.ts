@@ -4,8 +4,8 @@ import type { OverloadStatus } from '../overload/overload-guard.ts'
 export type { Estimate } from '../algorithms/adaptive/estimator.ts'
 
 /**
- * What several processes have found of one service: each sees its part of the calls, so limits, calls and answers are added up;
- * times are averages by the answers per second.
+ * Merges what several processes have found of one service: each sees its part of the calls, so limits, calls and answers are added
+ * up; times are averages by the answers per second.
  */
 export function mergeEstimates(all: readonly Estimate[]): Estimate | undefined {
   if (all.length === 0) return undefined
@@ -22,7 +22,7 @@ export function mergeEstimates(all: readonly Estimate[]): Estimate | undefined {
   }
 }
 
-/** How busy several processes are: the load of the busiest, the average share, and all calls that were shed. */
+/** Merges the loads of several processes: the load of the busiest, the average share, and all calls that were shed. */
 export function mergeOverloads(all: readonly OverloadStatus[]): OverloadStatus | undefined {
   if (all.length === 0) return undefined
   const shed = new Map<string, number>()

@@ -8,7 +8,7 @@ export interface RecordedCall {
   readonly at: number
   readonly call: Call
   readonly cost: number
-  /** Of the callers at that time, one in so many was recorded. */
+  /** The number of callers at that time of which one was recorded. */
   readonly oneOf: number
 }
 
@@ -53,7 +53,7 @@ export class CallRecorder {
     this.#next = (this.#next + 1) % this.#most
   }
 
-  /** The calls since a moment, oldest first, all of them at the same sampling. */
+  /** Returns the calls since a moment, oldest first, all of them at the same sampling. */
   since(from: number): RecordedCall[] {
     const inOrder = [...this.#calls.slice(this.#next), ...this.#calls.slice(0, this.#next)]
     const recent = inOrder.filter(({ at }) => at >= from)
@@ -98,12 +98,12 @@ export class CallRecorder {
   }
 }
 
-/** A copy, since a piece of a long text keeps all of it in memory. */
+/** Copies a text, since a piece of a long text keeps all of it in memory. */
 function cut(text: string): string {
   return text.length > longestText ? Buffer.from(text.slice(0, longestText), 'utf16le').toString('utf16le') : text
 }
 
-/** FNV-1a. */
+/** Computes FNV-1a. */
 function hashText(text: string): number {
   let hash = 0x811c9dc5
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)

@@ -13,7 +13,7 @@ export interface RefusedCall {
   readonly limit?: number | undefined
   readonly periodMs?: number | undefined
   readonly remaining?: number | undefined
-  /** When the same call would have passed; null if no moment is known. */
+  /** The time after which the same call would have passed; null if no moment is known. */
   readonly retryAfterMs: number | null
   /** Refusals of this rule since the last one that was kept. */
   readonly unsaid: number
@@ -67,7 +67,7 @@ export class Refusals {
     else if (this.#size > this.#most) this.#dropOldest(this.#longest())
   }
 
-  /** The newest first. */
+  /** Returns the newest refusals first. */
   read(count: number, wants: (refusal: RefusedCall) => boolean = () => true): RefusedCall[] {
     const all = [...this.#rules.values()].flatMap(({ kept }) => kept.filter(wants))
     return all.sort((one, other) => other.at - one.at).slice(0, count)

@@ -14,11 +14,11 @@ export interface RuleStats extends Counts {
   readonly waiting: number
   /** Permits of it that are held in advance at this moment; undefined if they never are. */
   readonly leased?: number | undefined
-  /** What a rule that finds its limit has found; of its keys, for the one with the most calls in flight. */
+  /** The findings of a rule that finds its limit; of its keys, for the one with the most calls in flight. */
   readonly estimate?: Estimate | undefined
-  /** How its calls were settled; undefined if none was. */
+  /** The ways in which its calls were settled; undefined if none was. */
   readonly settled?: SettledCounts | undefined
-  /** What was reserved by it, and what became of that; undefined if nothing was. */
+  /** The amounts that it has reserved, and what became of them; undefined if nothing was. */
   readonly amounts?: Amounts | undefined
 }
 
@@ -36,13 +36,13 @@ export interface Stats {
   readonly rules: readonly RuleStats[]
   /** One call in so many is timed, by where its rules are counted. */
   readonly durations: Readonly<Record<'memory' | 'redis', DurationStats>>
-  /** How calls with rules of the whole fleet were decided; undefined if nothing is counted in Redis. */
+  /** The decisions on calls with rules of the whole fleet; undefined if nothing is counted in Redis. */
   readonly store?: StoreStats | undefined
-  /** How busy the process is, and what it has shed; undefined unless the document has `overload`. */
+  /** The load of the process, and what it has shed; undefined unless the document has `overload`. */
   readonly overload?: OverloadStatus | undefined
 }
 
-/** The figures of several processes as if they were one. */
+/** Returns the figures of several processes as if they were one. */
 export function mergeStats(all: readonly Stats[]): Stats {
   const rules = new Map<string, RuleStats>()
   const estimates = new Map<string, Estimate[]>()

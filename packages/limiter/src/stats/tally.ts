@@ -2,13 +2,13 @@ import type { Meter } from '../algorithms/algorithm.ts'
 import { type SettledBy, type SettledCounts, settledNames } from '../costs/settled-counts.ts'
 import { AmountTally } from './amounts.ts'
 
-/** What became of calls. Those that waited and those that only a shadow rule would have refused are among the allowed. */
+/** The outcomes of calls. Those that waited and those that only a shadow rule would have refused are among the allowed. */
 export interface Counts {
   readonly allowed: number
   readonly refused: number
   readonly waited: number
   readonly shadowRefused: number
-  /** Of the allowed and of the refused: decided without the fleet's store, while it could not be asked. */
+  /** The number of the allowed and of the refused that were decided without the fleet's store, while it could not be asked. */
   readonly degradedAllowed: number
   readonly degradedRefused: number
 }
@@ -30,14 +30,14 @@ export class Tally implements Counts {
   shadowRefused = 0
   degradedAllowed = 0
   degradedRefused = 0
-  /** How calls were settled; undefined if none was. */
+  /** The ways in which calls were settled; undefined if none was. */
   settled: SettledCounts | undefined
   #toldAllowed = 0
   #toldShadowRefused = 0
   /** The least that any key had left of each level since the last read. */
   least: Float64Array
 
-  /** What was reserved and what became of it; undefined if nothing was. */
+  /** The amounts that were reserved, and what became of them; undefined if nothing was. */
   amounts: AmountTally | undefined
 
   constructor(levels = 0) {
@@ -49,13 +49,13 @@ export class Tally implements Counts {
     return this.amounts
   }
 
-  /** A call that was counted as allowed did not pass after all. */
+  /** Takes back a call that was counted as allowed and did not pass after all. */
   undoPass(wasShadowed: boolean): void {
     this.allowed--
     if (wasShadowed) this.shadowRefused--
   }
 
-  /** The cost of a call was settled in this way; `isBounded` if its answer reported more than the rule accepts. */
+  /** Counts a call whose cost was settled in this way; `isBounded` if its answer reported more than the rule accepts. */
   countSettled(by: SettledBy, isBounded: boolean): void {
     const before = this.settled ?? (Object.fromEntries(settledNames.map(name => [name, 0])) as SettledCounts)
     this.settled = { ...before, [by]: before[by] + 1, bounded: before.bounded + (isBounded ? 1 : 0) }
@@ -70,7 +70,7 @@ export class Tally implements Counts {
     return { allowed, refused, waited, shadowRefused, degradedAllowed, degradedRefused }
   }
 
-  /** The highest usage of a key since the last read, from 0 to 1; undefined if there were no calls. */
+  /** Returns the highest usage of a key since the last read, from 0 to 1; undefined if there were no calls. */
   takeLoad(meters: readonly Pick<Meter, 'slots' | 'remaining'>[]): number | undefined {
     let load: number | undefined
     for (const [level, meter] of meters.entries()) {

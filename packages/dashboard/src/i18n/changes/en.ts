@@ -7,6 +7,7 @@ export const en = {
     removed: 'removed',
     others: 'options beside the rules',
     more: (count: number) => `and ${count} more`,
+    odd: 'without effect',
     why: 'Why',
     whyMeans: 'Optional. It is kept with this change and beside the version that it replaces.',
     note: 'Also write it as a comment above the rule',

@@ -8,6 +8,7 @@ export const zh: typeof en = {
     removed: '删除',
     others: '规则以外的选项',
     more: count => `另有 ${count} 条`,
+    odd: '不起作用',
     why: '原因',
     whyMeans: '可不填。它会随本次修改保存，并显示在被替换的版本旁边。',
     note: '同时作为注释写在规则上方',

@@ -162,7 +162,7 @@ describe('rules as forms', () => {
     )
   })
 
-  it('what a form changes in a document makes the rule that the form shows, and keeps what it does not know', () => {
+  it('changes of a form make the rule that the form shows, and keep what it does not know', () => {
     const kept = { lease: 'off', match: { host: 'b.c' }, answer: { headers: 'none' } }
     fc.assert(
       fc.property(form, form, (before, after) => {

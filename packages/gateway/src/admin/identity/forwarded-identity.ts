@@ -27,7 +27,7 @@ export function createForwardedIdentity({
   }
 }
 
-/** The one value of a header; undefined if it is missing. */
+/** Returns the one value of a header; undefined if it is missing. */
 export function readOne(
   { rawHeaders }: IncomingMessage,
   name: string,

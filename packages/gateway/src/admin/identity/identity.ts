@@ -1,16 +1,16 @@
-/** What someone may do: everything, or to read without the documents, which may hold secrets. */
+/** The rights of someone: everything, or to read without the documents, which may hold secrets. */
 export type Role = 'operator' | 'viewer'
 
-/** Who makes a request of the admin API, and what they may do. */
+/** A person or program that makes a request of the admin API, and its rights. */
 export interface Identity {
   readonly role: Role
   /** For the list of changes: the name of the user, or which token was given. */
   readonly who: string
   /** Left out if no user is named: a token has no name. */
   readonly user?: string | undefined
-  /** How they were recognized; `open` if the gateway asks for nothing. */
+  /** The way in which they were recognized; `open` if the gateway asks for nothing. */
   readonly via: 'open' | 'token' | 'proxy' | 'oidc'
-  /** When it ends, in milliseconds since 1970; left out if it does not. */
+  /** The time when it ends, in milliseconds since 1970; left out if it does not. */
   readonly endsAt?: number | undefined
 }
 

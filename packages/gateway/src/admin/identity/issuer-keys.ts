@@ -35,7 +35,7 @@ export class IssuerKeys {
     this.#now = options.now ?? Date.now
   }
 
-  /** The keys by which a token is verified that names this key, or none. */
+  /** Returns the keys by which a token is verified that names this key, or none. */
   async find(kid: string | undefined): Promise<KeySet> {
     const now = this.#now()
     if (now - this.#readAt > keepMs) this.#keys = undefined
@@ -96,7 +96,7 @@ export function loaderOf({ issuer, jwks }: OidcSettings, folder: string, signal:
   }
 }
 
-/** OpenID Connect Discovery, section 4.3: the document must be that of the issuer. */
+/** Checks that the document is that of the issuer (OpenID Connect Discovery, section 4.3). */
 function keysAddressIn(text: string, issuer: string): string {
   const { issuer: named, jwks_uri: address } = JSON.parse(text) as Record<string, unknown>
   if (named !== issuer)

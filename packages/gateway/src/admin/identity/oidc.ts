@@ -5,15 +5,15 @@ import { longestName, mostGroups, type User } from './identity.ts'
 
 /** Longer tokens are refused before anything of them is read. */
 export const longestToken = 8192
-/** The clock of an issuer may be ahead by so much. */
+/** The clock of an issuer may be ahead by this time. */
 const aheadSeconds = 60
 
-/** A token in compact form; undefined for any other text. */
+/** Returns a token in compact form; undefined for any other text. */
 export function parseToken(text: string): Token | undefined {
   return text.length > longestToken ? undefined : readToken(text)
 }
 
-/** The user that a token names whose signature is verified, and when the token ends; throws a refusal if it is not valid. */
+/** Returns the user that a token names whose signature is verified, and when the token ends; throws a refusal if it is not valid. */
 export function readUser({ claims }: Token, settings: OidcSettings, now: number): User & { readonly endsAt: number } {
   const { exp, nbf, iss, aud } = claims
   if (typeof exp !== 'number') throw invalid('has no end (exp)')
@@ -48,7 +48,7 @@ function groupsIn(claims: Claims, claim: string | undefined): string[] {
   return [claimIn(claims, claim)].flat().filter(isName).slice(0, mostGroups)
 }
 
-/** A claim by its whole name, which may have dots, or a value inside objects. */
+/** Returns a claim by its whole name, which may have dots, or a value inside objects. */
 function claimIn(claims: Claims, claim: string): unknown {
   if (Object.hasOwn(claims, claim)) return claims[claim]
   return claim.split('.').reduce<unknown>((value, part) => {
@@ -57,7 +57,7 @@ function claimIn(claims: Claims, claim: string): unknown {
   }, claims)
 }
 
-/** Nothing that cannot be seen: names are shown to other operators. */
+/** True if nothing in a name is invisible: names are shown to other operators. */
 function isName(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && value.length <= longestName && !/\p{C}/u.test(value)
 }

@@ -2,13 +2,12 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { createAddressReader } from 'diana-limiter/gateway'
 import { Refusal } from '../../http/refusal.ts'
-import type { IdentitySettings } from '../../settings/identity-settings.ts'
+import type { IdentitySettings, RoleSettings } from '../../settings/identity-settings.ts'
 import type { Guesses } from '../server/guesses.ts'
 import { createForwardedIdentity, readOne } from './forwarded-identity.ts'
 import type { Identity, Role, User } from './identity.ts'
 import type { IssuerKeys } from './issuer-keys.ts'
 import { longestToken, parseToken, readUser } from './oidc.ts'
-import { createRoles } from './roles.ts'
 
 export interface SignInOptions {
   readonly token?: string | undefined
@@ -19,7 +18,7 @@ export interface SignInOptions {
 }
 
 interface SignInParts extends SignInOptions {
-  /** Of the issuer that `identity.oidc` names. */
+  /** The keys of the issuer that `identity.oidc` names. */
   readonly keys?: IssuerKeys | undefined
   readonly guesses: Guesses
   /** Gets everyone who is turned away for their role, or after too many wrong tokens. */
@@ -27,9 +26,9 @@ interface SignInParts extends SignInOptions {
 }
 
 export interface SignIn {
-  /** Who makes a request; rejects with a refusal if it is not known. */
+  /** Finds who makes a request; rejects with a refusal if it is not known. */
   identify(request: IncomingMessage): Promise<Identity>
-  /** The address of the client: behind a trusted proxy, the one that the proxy names. */
+  /** Returns the address of the client: behind a trusted proxy, the one that the proxy names. */
   addressOf(request: IncomingMessage): string
 }
 
@@ -119,11 +118,34 @@ export function createSignIn({ token, viewToken, identity, keys, guesses, onRefu
   return { identify, addressOf }
 }
 
-/** Whether a text could be a signed token. */
+/** True if a text could be a signed token. */
 export function looksSigned(text: string): boolean {
   return tokenShape.test(text)
 }
 
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest()
+}
+
+const mostShown = 20
+
+/** Returns the role of a user; throws a refusal that says what was seen and what is allowed if there is none. */
+function createRoles({ operator, viewer }: RoleSettings): (user: User) => Role {
+  const operators = new Set(operator)
+  const viewers = new Set(viewer)
+  return user => {
+    const words = ['*', `user:${user.name}`, ...user.groups.map(group => `group:${group}`)]
+    if (words.some(word => operators.has(word))) return 'operator'
+    if (words.some(word => viewers.has(word))) return 'viewer'
+    const groups = user.groups.length === 0 ? 'in no group' : `in the groups ${shown(user.groups)}`
+    throw new Refusal(
+      403,
+      `You are signed in as ${user.name}, ${groups}, which has no role here: gateway.admin.identity.roles lists ${shown([...operator, ...viewer])}.`,
+    )
+  }
+}
+
+function shown(words: readonly string[]): string {
+  const more = words.length - mostShown
+  return `${words.slice(0, mostShown).join(', ')}${more > 0 ? ` and ${more} more` : ''}`
 }

@@ -7,7 +7,7 @@ import { type AdminContext, type Operation, operation } from './operation.ts'
 import { count, flag, milliseconds, moment, ruleId } from './shapes.ts'
 
 const salt = randomBytes(16)
-/** Of so many the distance to the limit is read before they are sorted by it. */
+/** The number of callers whose distance to the limit is read before they are sorted by it. */
 const mostSorted = 500
 const mostCallers = 1000
 
@@ -71,7 +71,7 @@ export const callerOperations: readonly Operation[] = [
   }),
 ]
 
-/** The caller that was told under an id. */
+/** Returns the caller that was reported under an id. */
 export async function findCaller(processes: Processes, id: string): Promise<CallerUsage | undefined> {
   return (await processes.callers({ count: Number.MAX_SAFE_INTEGER })).find(caller => idOf(caller) === id)
 }
@@ -80,7 +80,7 @@ export function idOf({ rule, key }: Pick<CallerUsage, 'rule' | 'key'>): string {
   return createHmac('sha256', salt).update(rule).update('\0').update(key, 'utf16le').digest('base64url').slice(0, 16)
 }
 
-/** A caller's key in words, dimension by dimension. */
+/** Returns a caller's key in words, dimension by dimension. */
 export function showKey(key: string, by: readonly string[], unmask: boolean): string {
   const parts = Object.entries(describeKey(key, by))
   if (parts.length === 0) return 'all calls together'
@@ -118,7 +118,7 @@ interface Distance {
   readonly resetAfterMs?: number | null
 }
 
-/** What a caller has left of the rule at this moment; nothing if it cannot be asked. */
+/** Returns what a caller has left of the rule at this moment; nothing if it cannot be asked. */
 async function distanceOf({ rule, key }: CallerUsage, limiter: Limiter): Promise<Distance> {
   try {
     const { decisions } = await limiter.peek({ key }, { rule })

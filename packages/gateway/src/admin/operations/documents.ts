@@ -160,7 +160,7 @@ function assertGood(found: readonly Mistake[]): void {
   throw new Refusal(422, found[0]!.message, { mistakes: found.map(mistakeOf) })
 }
 
-/** A mistake as the API answers it. */
+/** Returns a mistake as the API answers it. */
 export function mistakeOf({ line, column, rule, message }: Mistake): object {
   return { line, column, ...(rule === undefined ? {} : { rule }), message }
 }

@@ -1,11 +1,14 @@
 import { adminOf } from 'diana-limiter/admin'
 import { z } from 'diana-limiter/schema'
+import type { Finding } from '../../rehearsal/bounds/findings.ts'
 import { mistakeOf } from './documents.ts'
 import { type Operation, operation } from './operation.ts'
 import { comment, mistake, ruleChange, ruleDocument, text, where } from './shapes.ts'
 
 const mostCharacters = 16_384
 const deepest = 8
+const mostCompared = 200
+const mostFindings = 50
 
 const option = z
   .string()
@@ -58,6 +61,9 @@ export const draftOperations: readonly Operation[] = [
       .object({
         rules: z.array(ruleChange),
         others: z.boolean().describe('Whether options beside the rules differ.'),
+        findings: z
+          .array(z.object({ rule: z.string(), message: z.string(), isFault: z.boolean() }))
+          .describe('rules that never match, can never refuse or are shadowed, and what else `diana bound` finds odd'),
         noted: z.string().optional().describe('the text with the comment; left out if it cannot stand there'),
       })
       .meta({ title: 'DocumentChange' }),
@@ -67,7 +73,8 @@ export const draftOperations: readonly Operation[] = [
       const { text: before } = await documents.read(body.where)
       const change = await documents.change(before, body.text)
       const noted = body.comment === undefined ? undefined : await documents.note(before, body.text, body.comment)
-      return { ...change, ...(noted !== undefined && { noted }) }
+      const findings = await findingsOf(documents, body.where, body.text)
+      return { ...change, findings, ...(noted !== undefined && { noted }) }
     },
   }),
   operation({
@@ -85,6 +92,21 @@ export const draftOperations: readonly Operation[] = [
     run: (_, { limiter }) => adminOf(limiter).ruleNames,
   }),
 ]
+
+/** What is odd about the rules of a text; nothing if it cannot be used, or has too many to compare while calls wait. */
+async function findingsOf(
+  documents: ReturnType<typeof adminOf>['documents'],
+  from: 'local' | 'remote',
+  written: string,
+): Promise<Pick<Finding, 'rule' | 'message' | 'isFault'>[]> {
+  const document = await documents.consider(from, written)
+  if (document === undefined || document.rules.length > mostCompared) return []
+  // its modules are as many as those of the rest of the admin API, and most gateways are never changed by it
+  const { oddities } = await import('../../rehearsal/bounds/bound.ts')
+  // an algorithm or a dimension of the application's own is not known here
+  const found = await oddities(document).catch(() => [])
+  return found.slice(0, mostFindings).map(({ rule, message, isFault }) => ({ rule, message, isFault }))
+}
 
 function isShallow(value: unknown, depth = 0): boolean {
   if (typeof value !== 'object' || value === null) return true

@@ -1,11 +1,11 @@
 import { isIP } from 'node:net'
-import { type Call, callerAddress, type Limiter, normalizeTarget } from 'diana-limiter'
+import { type Call, callerAddress, describeKey, type Limiter, normalizeTarget } from 'diana-limiter'
+import type { CallerUsage } from 'diana-limiter/admin'
 import { adminOf, callOfKey } from 'diana-limiter/admin'
 import { z } from 'diana-limiter/schema'
 import { Refusal } from '../../http/refusal.ts'
 import type { Processes } from '../processes.ts'
 import { readRequest, type WrittenRequest } from '../read-request.ts'
-import { requestOf } from '../request-of-caller.ts'
 import { findCaller } from './callers.ts'
 import { type Operation, operation } from './operation.ts'
 import { call, estimate, milliseconds, unit } from './shapes.ts'
@@ -140,7 +140,7 @@ function writtenCall(body: z.output<typeof written> | z.output<typeof call>, lim
   return { asked: toCall('request' in body ? readRequest(body.request) : fromParts(body), body.ip, limiter) }
 }
 
-/** The last call of a caller that was read, counted as the rule counted it. */
+/** Returns the last call of a caller that was read, counted as the rule counted it. */
 async function lastCallOf(id: string, limiter: Limiter, processes: Processes): Promise<AskedCall> {
   const found = await findCaller(processes, id)
   if (!found) throw new Refusal(404, 'There is no such caller: ask for the callers again.')
@@ -156,7 +156,7 @@ export function fromParts({ method, path, headers }: z.output<typeof call>): Wri
   return { method: method.toUpperCase(), target: path, headers: Object.fromEntries(lower) }
 }
 
-/** The call that a filter would make of a request from `ip`. */
+/** Returns the call that a filter would make of a request from `ip`. */
 export function toCall({ method, target, headers }: WrittenRequest, ip: string | undefined, limiter: Limiter): Call {
   const place = normalizeTarget(target)
   if (place === undefined) throw new Refusal(400, 'This path cannot be read: write one such as /orders/1.')
@@ -173,3 +173,29 @@ export function toCall({ method, target, headers }: WrittenRequest, ip: string |
     headers,
   }
 }
+
+/** Returns a request that a caller could have sent, as Explain reads it; undefined if a value of the key cannot be written there. */
+function requestOf(
+  { key, by }: Pick<CallerUsage, 'key' | 'by'>,
+  { method, path }: { readonly method: string; readonly path: string },
+  identify: Readonly<Record<string, readonly string[]>>,
+): string | undefined {
+  const headers: string[] = []
+  const query: string[] = []
+  for (const [name, { countedBy, value }] of Object.entries(describeKey(key, by))) {
+    if (countedBy === 'absence' || countedBy === 'address' || fromAddress.has(name)) continue
+    const source = (Object.hasOwn(identify, name) ? identify[name] : [name])?.find(one =>
+      /^(header|query|cookie):/.test(one),
+    )
+    const [, kind, field] = /^(\w+):(.+)$/.exec(source ?? '') ?? []
+    // a line break would begin another header
+    if (field === undefined || /[\r\n]/.test(value)) return undefined
+    if (kind === 'query') query.push(`${encodeURIComponent(field)}=${encodeURIComponent(value)}`)
+    else headers.push(kind === 'header' ? `${field}: ${value}` : `cookie: ${field}=${value}`)
+  }
+  const target = query.length === 0 ? path : `${path}?${query.join('&')}`
+  return [`${method} ${target}`, ...headers].join('\n')
+}
+
+/** Dimensions that the path, the method or the connection already gives. */
+const fromAddress = new Set(['ip', 'path', 'method', 'resource', 'host'])

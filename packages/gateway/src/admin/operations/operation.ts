@@ -7,7 +7,7 @@ import type { Identity, Role } from '../identity/identity.ts'
 import type { Live } from '../live.ts'
 import type { Processes } from '../processes.ts'
 
-/** What operations work with. */
+/** Everything that operations work with. */
 export interface AdminContext {
   readonly limiter: Limiter
   readonly processes: Processes
@@ -15,11 +15,11 @@ export interface AdminContext {
   readonly blocks: Blocks
   readonly audit: Audit
   readonly versions: EarlierVersions
-  /** Where users sign out that a proxy has signed in; undefined if there is no such page. */
+  /** The page where users sign out that a proxy has signed in; undefined if there is no such page. */
   readonly logoutUrl?: string | undefined
 }
 
-/** What was asked: parts of the path, the query and the body, each as its schema read it. */
+/** A question: parts of the path, the query and the body, each as its schema read it. */
 export interface AdminRequest<Query, Body> {
   readonly id: string
   readonly identity: Identity
@@ -38,9 +38,9 @@ export interface Operation {
   readonly query?: z.ObjectSchema | undefined
   readonly body?: z.Schema | undefined
   readonly answer: z.Schema
-  /** Who may ask; left out, viewers may if it is a GET. */
+  /** The role that may ask; left out, viewers may if it is a GET. */
   readonly role?: Role | undefined
-  /** Whether this gateway can answer it at all; left out, it can. What is not offered is not in the OpenAPI document. */
+  /** True if this gateway can answer it at all; left out, it can. What is not offered is not in the OpenAPI document. */
   isOffered?(context: AdminContext): boolean
   /** The statuses of its own refusals, and when each is given. */
   readonly refusals?: Readonly<Record<number, string>> | undefined
@@ -63,7 +63,7 @@ export function operation<Query extends z.ObjectSchema, Body extends z.Schema>(o
   return one as unknown as Operation
 }
 
-/** Who may ask for an operation. */
+/** Returns who may ask for an operation. */
 export function roleOf({ method, role }: Operation): Role {
   return role ?? (method === 'GET' ? 'viewer' : 'operator')
 }

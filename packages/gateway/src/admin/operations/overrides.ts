@@ -114,12 +114,12 @@ async function whoOf(
   return toCall(fromParts(asked), asked.ip, limiter)
 }
 
-/** Other operators read it: on one line, without what cannot be seen. */
+/** Writes text for other operators: on one line, without what cannot be seen. */
 function lineOf(text: string | undefined): string | undefined {
   return text === undefined ? undefined : commentLine(text)
 }
 
-/** What the limiter does not accept is the fault of the question. */
+/** Reports what the limiter does not accept as the fault of the question. */
 async function refusing<T>(asked: Promise<T>): Promise<T> {
   try {
     return await asked

@@ -9,7 +9,7 @@ import type { GatewaySettings } from '../../settings/gateway-settings.ts'
 import { type AdminContext, type Operation, operation } from './operation.ts'
 import { count, text, where } from './shapes.ts'
 
-/** The longest log that can be sent, and so much of the gateway's own is read. */
+/** The longest log that can be sent; no more is read of the gateway's own log. */
 const mostText = 1024 * 1024
 const mostOwn = 32 * 1024 * 1024
 
@@ -65,7 +65,7 @@ export const replayOperations: readonly Operation[] = [
   }),
 ]
 
-/** The file that the gateway writes its access log to. */
+/** Returns the file that the gateway writes its access log to. */
 async function ownLog({ limiter }: AdminContext): Promise<LogSource> {
   const settings = documentOf(limiter).section('gateway') as GatewaySettings | undefined
   const to = settings?.accessLog?.to

@@ -82,7 +82,7 @@ async function describeRules({ limiter, live }: AdminContext): Promise<object[]>
   })
 }
 
-/** A rule that was given in code, as a file would say it. */
+/** Returns a rule that was given in code, as a file would say it. */
 function inWords({ id, match, by, algorithm, limits, options, whenFull }: Rule): string {
   const limit = limits.map(({ count, periodMs, unit }) => {
     return periodMs === 0 ? count : `${count}/${unit ?? formatDuration(periodMs)}`

@@ -12,7 +12,7 @@ export const where: z.EnumSchema<'local' | 'remote'> = z.enum(['local', 'remote'
 export const text: z.StringSchema = z.string().max(1024 * 1024)
 /** One rule: no longer than can be read between two calls. */
 export const ruleText: z.StringSchema = z.string().max(16_384)
-/** Why a change is made: for the audit log and beside the version that it replaces. */
+/** The reason for a change: for the audit log and beside the version that it replaces. */
 export const comment: z.OptionalSchema<z.StringSchema> = z
   .string()
   .max(2000)
@@ -42,7 +42,7 @@ export const mistake: z.ObjectSchema = z
   .object({ line: count, column: count, rule: z.string().optional(), message: z.string() })
   .meta({ title: 'Mistake' })
 
-/** What became of one rule. */
+/** The change of one rule. */
 export const ruleChange: z.Schema = z
   .object({ id: z.string(), change: z.enum(['added', 'changed', 'removed']) })
   .meta({ title: 'RuleChange' })
@@ -71,7 +71,7 @@ export const curve: z.Schema = z
   .array(z.number().nullable())
   .meta({ title: 'Curve', description: 'One number per step, oldest first; null if nothing is known of it.' })
 
-/** What an adaptive rule has found. */
+/** The findings of an adaptive rule. */
 export const estimate: z.Schema = z
   .object({
     limit: z.number(),
@@ -83,7 +83,7 @@ export const estimate: z.Schema = z
   })
   .meta({ title: 'Estimate' })
 
-/** Of a limit per calendar period. */
+/** The unit of a limit per calendar period. */
 export const unit: z.Schema = z
   .enum(['day', 'week', 'month', 'year'])
   .meta({ title: 'Unit' })

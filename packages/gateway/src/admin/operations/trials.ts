@@ -76,7 +76,7 @@ export const trialOperations: readonly Operation[] = [
   }),
 ]
 
-/** The document that a rule comes from. */
+/** Returns the document that a rule comes from. */
 function documentOf(id: string, limiter: Limiter): Where {
   const remote = limiter.status().sources.find(({ role }) => role === 'remote')?.name
   const origin = limiter.rules.find(rule => rule.id === id)?.origin

@@ -63,14 +63,14 @@ function onlyReads({ user }: Identity): string {
 /** Operations that change nothing, though they are asked with a body. */
 const readOnly = new Set(['/explain', '/check', '/preview', '/replay', '/draft', '/changes'])
 
-/** What a change was about, without a caller's own name. */
+/** Returns what a change was about, without a caller's own name. */
 function subjectOf({ id, body }: { readonly id: string; readonly body: unknown }): string {
   const { rule, caller, key, where } = (body ?? {}) as Record<string, unknown>
   const named = typeof key === 'string' ? maskCaller(key) : caller
   return [id === '' ? rule : id, named, where].filter(one => typeof one === 'string').join(' ')
 }
 
-/** Why a change was made, if its body or its query says so. */
+/** Returns why a change was made, if its body or its query says so. */
 function commentOf({ body, query }: { readonly body: unknown; readonly query: unknown }): { comment?: string } {
   const given = (body as { comment?: unknown } | undefined)?.comment ?? (query as { comment?: unknown }).comment
   const comment = typeof given === 'string' ? commentLine(given) : ''

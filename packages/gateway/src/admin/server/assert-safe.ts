@@ -29,7 +29,7 @@ export function assertSafe(host: string, { token, viewToken, identity }: SignInO
   }
 }
 
-/** Whether an address is reached from this machine only. */
+/** True if an address is reached from this machine only. */
 function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }

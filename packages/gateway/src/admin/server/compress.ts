@@ -7,7 +7,7 @@ const shortest = 1024
 
 const compressText = promisify(gzip)
 
-/** Whether a client accepts gzip: it is named, and not with q=0. */
+/** True if a client accepts gzip: it is named, and not with q=0. */
 export function takesGzip(accepted: string | undefined): boolean {
   return /(?:^|,)\s*gzip\s*(?:,|$|;\s*q=(?:1|0\.\d*[1-9]))/i.test(accepted ?? '')
 }

@@ -25,7 +25,7 @@ export class Connections {
     })
   }
 
-  /** A request that may come in has arrived over this connection. */
+  /** Admits the connection because a request that may come in has arrived over it. */
   admit(socket: Socket): void {
     if (this.#strangers.delete(socket)) this.#admitted.add(socket)
   }

@@ -32,23 +32,23 @@ import { type PageFile, readPage } from './page.ts'
 import { refuseOtherMethods } from './refuse-other-methods.ts'
 
 export interface AdminOptions extends GuardOptions {
-  /** Whose documents, rules and counts are worked on. */
+  /** The limiter whose documents, rules and counts are worked on. */
   readonly limiter: Limiter
-  /** Who judges the calls; the limiter itself unless given. */
+  /** The processes that judge the calls; the limiter itself unless given. */
   readonly processes?: Processes | undefined
-  /** HTTP traffic of the gateway; without it, `/metrics` tells of rules only. */
+  /** HTTP traffic of the gateway; without it, `/metrics` reports rules only. */
   readonly httpStats?: (() => HttpStats | Promise<HttpStats>) | undefined
   /** Blocks, versions and changes that survive a restart; in memory only unless given. The admin API closes it. */
   readonly state?: AdminState | undefined
   /** The folder that files named in the settings are seen from. */
   readonly folder?: string | undefined
   readonly onWarning?: ((warning: string) => void) | undefined
-  /** Where it will listen: outside of this machine only with a token or an identity. */
+  /** The address to listen on: outside of this machine only with a token or an identity. */
   readonly host: string
   readonly demo?: boolean | undefined
-  /** Whether calls should be sent here; asked by /readyz. */
+  /** Says whether calls should be sent here; asked by /readyz. */
   readonly isReady?: (() => boolean) | undefined
-  /** Where the built page is; that of diana-dashboard unless given. */
+  /** The folder of the built page; that of diana-dashboard unless given. */
   readonly page?: string | undefined
 }
 
@@ -56,7 +56,7 @@ export interface AdminOptions extends GuardOptions {
 const largestBody = 2 * 1024 * 1024
 const headersTimeoutMs = 10_000
 
-/** What needs no token besides the page: each of them is named here, and tells nothing of callers or documents. */
+/** The paths that need no token besides the page; none reports anything of callers or documents. */
 const openPaths = ['/', '/healthz', '/readyz', '/metrics']
 /** HAProxy checks by OPTIONS unless it is configured otherwise, and the path / unless one is given. */
 const healthRoutes = [
@@ -64,12 +64,12 @@ const healthRoutes = [
   'OPTIONS /',
 ]
 
-/** What the page needs, and nothing from anywhere else. */
+/** The sources that the page may load: its own, and nothing from anywhere else. */
 const policy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
   "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/** The admin API, its metrics and its page: an application of its own, on a port of its own. */
+/** Returns the admin API, its metrics and its page: an application of its own, on a port of its own. */
 export async function createAdmin(options: AdminOptions): Promise<FastifyInstance> {
   const { limiter, host, identity, demo = false, isReady = () => true, state = new AdminState() } = options
   assertSafe(host, options)
@@ -211,7 +211,7 @@ function endSocket(socket: Socket, problem: readonly [status: number, detail: st
   socket.end(problemText(...problem), () => socket.destroy())
 }
 
-/** The keys of the issuer, which are read in the background: it may be down. */
+/** Returns the keys of the issuer, which are read in the background: it may be down. */
 function keysOf({ identity, folder = '.', onWarning = () => {} }: AdminOptions, signal: AbortSignal) {
   if (identity?.oidc === undefined) return undefined
   const keys = new IssuerKeys({ load: loaderOf(identity.oidc, folder, signal), onTrouble: onWarning })

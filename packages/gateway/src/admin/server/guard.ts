@@ -61,14 +61,14 @@ export function createGuard({
   }
 }
 
-/** Whether a page of another origin could have sent a change with the identity of the user who looks at it. */
+/** True if a page of another origin could have sent a change with the identity of the user who looks at it. */
 function isUnproved({ method, headers }: FastifyRequest, { via }: Identity): boolean {
   if (method === 'GET' || method === 'HEAD' || via === 'open' || via === 'token') return false
   // an Origin that is there is that of this host
   return headers['sec-fetch-site'] !== 'same-origin' && headers.origin === undefined && headers[ownHeader] === undefined
 }
 
-/** Whether a route was found that is named as open; what is not found, and every method that writes, is not. */
+/** True if a route was found that is named as open; what is not found, and every method that writes, is not. */
 function isOpen({ is404, method, routeOptions: { url } }: FastifyRequest, openRoutes: ReadonlySet<string>): boolean {
   return !is404 && (method === 'GET' || method === 'HEAD') && url !== undefined && openRoutes.has(url)
 }
@@ -77,7 +77,7 @@ function otherOrigin(): Refusal {
   return new Refusal(403, 'The admin API answers no pages of another origin.')
 }
 
-/** The host that a request is for: a target that names one wins over the header (RFC 9112, section 3.2.2). */
+/** Returns the host that a request is for: a target that names one wins over the header (RFC 9112, section 3.2.2). */
 function hostOf({ headers, raw: { url = '' } }: FastifyRequest): string {
   if (url.startsWith('/')) return headers.host ?? ''
   return /^https?:\/\/([^/?#]*)/i.exec(url)?.[1] ?? ''

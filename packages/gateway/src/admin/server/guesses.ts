@@ -7,7 +7,7 @@ export interface WrongTokens {
 
 /** Bounds how often a wrong token may be tried. */
 export interface Guesses {
-  /** Compares a token by `isRight` unless this address has to wait; tells how long where it has. */
+  /** Compares a token by `isRight` unless this address has to wait; returns how long if it has. */
   try(address: string, isRight: () => boolean): { readonly right: boolean; readonly retryAfterMs: number }
   /** Tokens so far that were compared and wrong, and tokens that were not compared because too many had been wrong. */
   counts(): WrongTokens
@@ -19,8 +19,8 @@ const overall = '60/m'
 const whileBusy = '1/m'
 
 /**
- * An address has ten tries at once and ten a minute. While all addresses together try more often than once a second, each
- * has one a minute: whoever has the token gets in at the first try, however many others guess.
+ * Creates the bounds of guesses: an address has ten tries at once and ten a minute. While all addresses together try more often
+ * than once a second, each has one a minute: a client with the token gets in at the first try, for any number of other guesses.
  */
 export async function createGuesses(clock?: Clock): Promise<Guesses> {
   const rule = { match: 'none', algorithm: 'token-bucket' } as const

@@ -3,7 +3,7 @@ import type { Registry } from 'prom-client'
 import type { HttpStats } from '../../telemetry/http-stats.ts'
 import type { WrongTokens } from './guesses.ts'
 
-/** What is measured. */
+/** The sources of all measurements. */
 interface Measured {
   readonly limits: Parameters<typeof registerMetrics>[0]
   readonly httpStats: (() => HttpStats | Promise<HttpStats>) | undefined
@@ -24,7 +24,7 @@ async function openRegistry({ limits, httpStats, wrongTokens }: Measured): Promi
   const [{ Registry }, { registerMetrics }, { registerHttpMetrics }, { registerAdminMetrics }] = await Promise.all([
     import('prom-client'),
     import('diana-limiter/prom-client'),
-    import('../../telemetry/register-http-metrics.ts'),
+    import('../../telemetry/http-measures.ts'),
     import('./admin-metrics.ts'),
   ])
   const registry = new Registry()

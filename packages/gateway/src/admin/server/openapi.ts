@@ -4,7 +4,7 @@ import type { Operation } from '../operations/operation.ts'
 
 const problem = z.looseObject({ type: z.string(), title: z.string(), status: z.int(), detail: z.string() })
 
-/** What may become of any call to the API. */
+/** The refusals that any call to the API may get. */
 const anyRefusal: Readonly<Record<number, string>> = {
   400: 'the question cannot be read',
   401: 'the token is missing, wrong or expired, and no user is signed in',
@@ -12,7 +12,7 @@ const anyRefusal: Readonly<Record<number, string>> = {
   429: 'too many wrong tokens from this address; `Retry-After` says when to try again',
 }
 
-/** The OpenAPI document of the admin API, made of the same schemas that read its questions. */
+/** Returns the OpenAPI document of the admin API, made of the same schemas that read its questions. */
 export function openApiOf(operations: readonly Operation[], version: string): object {
   const paths: Record<string, Record<string, object>> = {}
   for (const one of operations) {
@@ -44,7 +44,7 @@ export function openApiOf(operations: readonly Operation[], version: string): ob
   }
 }
 
-/** `getCallers`, `deleteBlocksById`: from the method and the path, so that it never changes by itself. */
+/** Names an operation by its method and path, as in `getCallers` and `deleteBlocksById`, so that the name never changes by itself. */
 export function operationIdOf({ method, path }: Operation): string {
   const words = path.split('/').filter(word => word !== '')
   const name = words.map(word => (word === '{id}' ? 'ById' : `${word[0]!.toUpperCase()}${word.slice(1)}`))

@@ -7,7 +7,7 @@ import { gzipSync } from 'node:zlib'
 export interface PageFile {
   readonly type: string
   readonly body: Buffer
-  /** The same, smaller; none where that saves nothing. */
+  /** The file compressed; undefined if that saves nothing. */
   readonly gzip: () => Buffer | undefined
   /** Its name changes with its content. */
   readonly isForever: boolean
@@ -25,7 +25,7 @@ const types: Readonly<Record<string, string>> = {
   '.woff2': 'font/woff2',
 }
 
-/** The built page by path, read once; empty where it was not built. */
+/** Returns the built page by path, read once; empty where it was not built. */
 export function readPage(folder: string | undefined = builtPage()): ReadonlyMap<string, PageFile> {
   const files = new Map<string, PageFile>()
   if (folder === undefined) return files
@@ -71,7 +71,7 @@ function filesIn(folder: string): string[] {
   }
 }
 
-/** Where the page of the package diana-dashboard is built. */
+/** Finds where the page of the package diana-dashboard is built. */
 function builtPage(): string | undefined {
   try {
     return join(dirname(createRequire(import.meta.url).resolve('diana-dashboard/package.json')), 'dist')

@@ -11,10 +11,10 @@ export interface AdminAddress {
   readonly fd?: number | undefined
 }
 
-/** Where the admin API listens, and how it ends. */
+/** A running admin API: its address, and how it ends. */
 export interface RunningAdmin {
   readonly address: string
-  /** The socket on which operators come in, for another process. */
+  /** Returns the socket on which operators come in, for another process. */
   socket(): ListeningSocket | undefined
   /** Goes on with a new file if the list of changes was renamed. */
   reopenLogs(): void
@@ -38,12 +38,12 @@ export async function startAdmin(options: Omit<AdminOptions, 'host'> & AdminAddr
   }
 }
 
-/** Fastify hands all options on to Node, which knows descriptors. */
+/** Makes the options that listen on a descriptor: Fastify hands all options on to Node, which knows descriptors. */
 function onDescriptor(host: string, fd: number): FastifyListenOptions {
   return { host, fd } as FastifyListenOptions
 }
 
-/** A second gateway on one machine must not fail for a port that nobody chose. */
+/** Listens on the port; a second gateway on one machine must not fail for a port that no operator chose. */
 async function listen(app: FastifyInstance, host: string, port: number | undefined): Promise<string> {
   try {
     return await app.listen({ host, port: port ?? usualPort })

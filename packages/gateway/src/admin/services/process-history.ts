@@ -15,7 +15,7 @@ export interface ProcessFigures extends Omit<ProcessReport, 'services' | 'caller
 const courses = ['utilization', 'delayMs', 'cpu', 'rssBytes', 'heapUsedBytes'] as const
 const historySeconds = 300
 const stepSeconds = 5
-/** A process that has said nothing for so long is gone. */
+/** A process that has reported nothing for this time is gone. */
 const silentSeconds = 3
 
 interface Known {
@@ -52,7 +52,7 @@ export class ProcessHistory {
     return this.#second * 1000
   }
 
-  /** The processes that run, the oldest first. */
+  /** Returns the processes that run, the oldest first. */
   read(): ProcessFigures[] {
     const known = [...this.#known.values()].sort(({ report: one }, { report: other }) => {
       return one.startedAt - other.startedAt || one.pid - other.pid
@@ -83,7 +83,7 @@ function create(report: ProcessReport): Known {
   return { report, at: 0, courses: Object.fromEntries(rings) as Known['courses'], rejected: new Map() }
 }
 
-/** The reasons are words of the gateway, so there are few of them. */
+/** Adds up rejected calls by reason. The reasons are words of the gateway, so there are few of them. */
 function addRejected({ report: before, rejected }: Known, second: number, now: ProcessReport, isKnown: boolean): void {
   if (!isKnown) return
   for (const [reason, count] of Object.entries(now.callers?.rejected ?? {})) {

@@ -5,11 +5,11 @@ import type { RouteTrouble, TrafficSample } from '../../services/reports.ts'
 import type { CallerSide } from '../../telemetry/http-stats.ts'
 import { reporterOf } from '../../telemetry/server-reports.ts'
 
-/** How busy a process is. */
+/** The load of a process. */
 export interface ProcessLoad {
   /** The part of the time in which the event loop did not wait, since the last report. */
   readonly utilization: number
-  /** How late the event loop ran timers: half of them, and 99 of 100, no later than this, in about ten seconds. */
+  /** The delay of timers by the event loop: half of them, and 99 of 100, ran no later than this, in about ten seconds. */
   readonly delay: { readonly p50Ms: number; readonly p99Ms: number }
   /** Processor time per time since the last report: 1 is one processor in full use. */
   readonly cpu: number
@@ -18,7 +18,7 @@ export interface ProcessLoad {
   readonly heapLimitBytes: number
 }
 
-/** What a process reports once a second, as plain values. */
+/** The report that a process makes once a second, as plain values. */
 export interface ProcessReport {
   readonly pid: number
   /** Milliseconds since 1970. */
@@ -80,7 +80,7 @@ export class ProcessReporter {
     return { utilization, delay: this.#readDelay(now), cpu, rssBytes: rss, heapUsedBytes: heapUsed, heapLimitBytes }
   }
 
-  /** The last whole window; the one that runs until there is one. */
+  /** Returns the last whole window; the one that runs until there is one. */
   #readDelay(now: number): ProcessLoad['delay'] {
     if (now - this.#windowAt < windowMs) return this.#delay ?? this.#quantiles()
     this.#delay = this.#quantiles()

@@ -8,8 +8,8 @@ export interface Quantiles {
 }
 
 /**
- * The quantiles of latencies that were counted by bounds: each is the upper bound of the bucket that it lies in, so that the
- * true value is no longer than this, and longer than the bound before. Undefined if nothing was counted.
+ * Returns the quantiles of latencies that were counted by bounds: each is the upper bound of the bucket that it lies in, so that
+ * the true value is no longer than this, and longer than the bound before. Undefined if nothing was counted.
  */
 export function quantilesOf(counts: readonly number[]): Quantiles | undefined {
   const total = counts.reduce((sum, count) => sum + count, 0)

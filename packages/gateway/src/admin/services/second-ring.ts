@@ -1,7 +1,7 @@
 /** One number for each of the last seconds, in place. Seconds are counted since 1970. */
 export class SecondRing {
   readonly #numbers: Float64Array
-  /** What stands for a second of which nothing was said. */
+  /** The value of a second of which nothing was reported. */
   readonly #empty: number
   #last = Number.NEGATIVE_INFINITY
 
@@ -26,14 +26,14 @@ export class SecondRing {
     return this.#numbers[second % this.#numbers.length]!
   }
 
-  /** The sum of so many seconds up to and with one. */
+  /** Returns the sum of so many seconds up to and with one. */
   sum(second: number, count: number): number {
     let sum = 0
     for (let at = second - count + 1; at <= second; at++) sum += this.at(at)
     return sum
   }
 
-  /** The sums of whole steps, oldest first; the newest is the last that has ended by `second`. Steps begin at fixed times. */
+  /** Returns the sums of whole steps, oldest first; the newest is the last that has ended by `second`. Steps begin at fixed times. */
   steps(second: number, count: number, stepSeconds: number): number[] {
     const end = Math.floor((second + 1) / stepSeconds) * stepSeconds
     return Array.from({ length: count }, (_, index) => {
@@ -41,7 +41,7 @@ export class SecondRing {
     })
   }
 
-  /** The numbers of so many seconds, oldest first. */
+  /** Returns the numbers of so many seconds, oldest first. */
   read(second: number, count: number): number[] {
     return Array.from({ length: count }, (_, index) => this.at(second - count + 1 + index))
   }

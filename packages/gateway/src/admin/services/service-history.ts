@@ -4,7 +4,7 @@ import type { ProcessReport } from './process-report.ts'
 import { type Quantiles, quantilesOf } from './quantile.ts'
 import { SecondRing } from './second-ring.ts'
 
-/** What became of the calls of a route, or of those that went to one of its addresses. */
+/** The outcomes of the calls of a route, or of those that went to one of its addresses. */
 export interface ServiceFigures {
   /** Calls per second, in the last ten seconds. */
   readonly perSecond: number
@@ -12,7 +12,7 @@ export interface ServiceFigures {
   readonly calls: number
   readonly errors: number
   readonly retries: number
-  /** How long answers of the last minute took to begin; left out if there was none. */
+  /** The time until answers of the last minute began; left out if there was none. */
   readonly latency?: Quantiles | undefined
   /** The last five minutes in steps, oldest first. */
   readonly history: { readonly calls: readonly number[]; readonly errors: readonly number[] }
@@ -88,12 +88,12 @@ export class ServiceHistory {
     for (const [key, { lastAt }] of this.#series) if (second - lastAt > historySeconds) this.#series.delete(key)
   }
 
-  /** When the newest second began, in milliseconds since 1970. */
+  /** Returns when the newest second began, in milliseconds since 1970. */
   get at(): number {
     return this.#second * 1000
   }
 
-  /** The figures of one address of a route, or of all of them together; undefined if none had a call lately. */
+  /** Returns the figures of one address of a route, or of all of them together; undefined if none had a call lately. */
   read(route: string, address?: string): ServiceFigures | undefined {
     const wanted =
       address === undefined
@@ -121,7 +121,7 @@ export class ServiceHistory {
     }
   }
 
-  /** Undefined if there are too many, and all others had a call later. */
+  /** Finds or makes the series of a key; undefined if there are too many, and all others had a call later. */
   #seriesOf(key: string, sample: TrafficSample): Series | undefined {
     const known = this.#series.get(key)
     if (known !== undefined) return known
@@ -136,7 +136,7 @@ export class ServiceHistory {
   }
 }
 
-/** What was counted between two samples; undefined if that cannot be known. */
+/** Returns what was counted between two samples; undefined if that cannot be known. */
 function differenceOf(
   before: TrafficSample | undefined,
   now: TrafficSample,
@@ -144,7 +144,7 @@ function differenceOf(
 ): Difference | undefined {
   // one that is older was among those that are too many to be reported
   if (before === undefined) return now.ageMs <= (elapsedSeconds + 1) * 1000 ? now : undefined
-  // the address was counted afresh, with other settings
+  // the address was counted from zero, with other settings
   if (now.calls < before.calls || now.ageMs < before.ageMs) return undefined
   return {
     calls: now.calls - before.calls,

@@ -128,7 +128,7 @@ describe('blocks by hand', () => {
 })
 
 describe('a state folder', () => {
-  it('whatever stands in its files, the gateway starts', async () => {
+  it('the gateway starts with any content in the files of its state folder', async () => {
     await start()
     await stop()
     const good = { rule: 'each', by: ['account'], key: 'x', since: 1, until: 9e15 }

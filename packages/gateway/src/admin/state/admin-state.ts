@@ -24,7 +24,7 @@ const mostBlockBytes = 32 * 1024 * 1024
 const mostVersionBytes = 64 * 1024 * 1024
 
 /**
- * What operators have done that must survive a restart: blocks by hand of rules that this machine counts, earlier versions of
+ * Keeps what operators have done that must survive a restart: blocks by hand of rules that this machine counts, earlier versions of
  * documents, and the list of changes. If the folder cannot be used, everything works on in memory.
  */
 export class AdminState {

@@ -25,7 +25,7 @@ const entryShape = z.object({
 
 /** The file that has a JSON line for each change. It may be renamed at any time: a new one is begun. */
 export class AuditFile {
-  /** What earlier runs have written, the oldest first. */
+  /** The entries that earlier runs have written, the oldest first. */
   readonly earlier: readonly AuditEntry[]
   readonly #path: string
   readonly #writer: LineWriter
@@ -81,7 +81,7 @@ export class AuditFile {
 
 interface FileEnd {
   readonly lines: readonly string[]
-  /** Whether the last line has no end. */
+  /** True if the last line has no end. */
   readonly isCut: boolean
   readonly size: number
 }
@@ -110,7 +110,7 @@ function parseEntry(line: string): AuditEntry[] {
   }
 }
 
-/** The writer takes ASCII; JSON can say everything in it. */
+/** Writes JSON in ASCII, which is all that the writer takes. */
 function toAscii(json: string): string {
   return json.replace(/[\u007f-\uffff]/g, one => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }

@@ -12,7 +12,7 @@ const blockShape = z.object({
   until: z.number().min(0),
 })
 
-/** The blocks in a file; whatever is not one is left out. */
+/** Returns the blocks in a file; whatever is not one is left out. */
 export function parseBlocks(value: unknown): KeptBlock[] {
   const { blocks } = (value ?? {}) as { readonly blocks?: unknown }
   if (!Array.isArray(blocks)) return []

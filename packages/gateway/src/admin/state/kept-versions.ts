@@ -17,7 +17,7 @@ const versionShape = z.object({
     .catch({ from: '', who: '', rules: [], changed: 0 }),
 })
 
-/** The versions in a file; whatever is not one is left out. */
+/** Returns the versions in a file; whatever is not one is left out. */
 export function parseVersions(value: unknown): EarlierVersion[] {
   const { versions } = (value ?? {}) as { readonly versions?: unknown }
   if (!Array.isArray(versions)) return []

@@ -24,7 +24,7 @@ export class StateFile {
     this.#options = options
   }
 
-  /** What was written last; undefined if there is nothing, or nothing that can be read. */
+  /** Returns what was written last; undefined if there is nothing, or nothing that can be read. */
   read(): unknown {
     try {
       const bytes = readRegularFileSync(this.#path, { mostBytes: this.#options.mostBytes, noLinks: true })

@@ -6,11 +6,11 @@ interface Caller {
   readonly method: 'GET' | 'POST'
   readonly path: string
   readonly perSecond: number
-  /** How long a swell and an ebb take together. */
+  /** The time that a swell and an ebb take together. */
   readonly tideSeconds: number
 }
 
-// none of them is ann or bob, whom the demo asks its reader to be
+// none of them is ann or bob, the names that the demo gives its reader
 const callers: readonly Caller[] = [
   { account: 'iris', method: 'GET', path: '/orders', perSecond: 4, tideSeconds: 60 },
   { account: 'juno', method: 'GET', path: '/orders/1', perSecond: 2, tideSeconds: 45 },
@@ -42,7 +42,7 @@ export function startDemoTraffic(gateway: string): () => Promise<void> {
   }
 }
 
-/** From nearly nothing to twice the usual. */
+/** Returns the rate at a moment: from nearly nothing to twice the usual. */
 export function rateAt({ perSecond, tideSeconds }: Caller, second: number): number {
   return perSecond * (1 + 0.9 * Math.sin((second / tideSeconds) * 2 * Math.PI))
 }

@@ -8,7 +8,7 @@ import { packageFolder } from '../../version.ts'
 /** The rule file of the demo. */
 export const demoRules: string = join(packageFolder, 'demo/diana.yaml')
 
-/** A copy of the demo's rules, to be changed at will, and how it goes. */
+/** Copies the demo's rules for changes at will, and returns where the copy is. */
 export async function copyDemoRules(): Promise<{ path: string; remove(): Promise<void> }> {
   const folder = await mkdtemp(join(tmpdir(), 'diana-demo-'))
   const path = join(folder, 'diana.yaml')
@@ -16,7 +16,7 @@ export async function copyDemoRules(): Promise<{ path: string; remove(): Promise
   return { path, remove: () => rm(folder, { recursive: true, force: true }) }
 }
 
-/** A small service to try Diana on: each answer says what was called and by whom. */
+/** Returns a small service to try Diana on: each answer says what was called and by which caller. */
 export function createDemoService(): FastifyInstance {
   const app = fastify()
   const orders = [

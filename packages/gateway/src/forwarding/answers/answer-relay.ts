@@ -8,9 +8,9 @@ import type { OutletSource, ResponseSink } from './response-sink.ts'
 
 /** The call whose answer is passed on. */
 export interface RelayedCall {
-  /** Whether the connection to the service still carries this call. */
+  /** True if the connection to the service still carries this call. */
   readonly isUnderWay: boolean
-  /** Breaks the call off, since nobody waits for its answer. */
+  /** Breaks the call off, since no caller waits for its answer. */
   abort(): void
 }
 
@@ -21,11 +21,11 @@ export interface RelayedHead {
   readonly exchange: Exchange
   /** The cookie that binds the caller to an address, if one is due. */
   readonly cookie: string | undefined
-  /** Whether the caller's connection ends with this answer. */
+  /** True if the caller's connection ends with this answer. */
   readonly closes: boolean
 }
 
-/** Where the answer goes, and how large ones take turns. */
+/** The sink that the answer goes to, and how large ones take turns. */
 export interface RelayParts {
   readonly sink: ResponseSink
   readonly bulk: BulkQueue
@@ -59,12 +59,12 @@ export class AnswerRelay implements OutletSource {
     this.#observer = record?.observer
   }
 
-  /** Whether the caller has been sent a part of the answer. */
+  /** True if the caller has been sent a part of the answer. */
   get hasBegun(): boolean {
     return this.#hasBegun
   }
 
-  /** Whether the answer is complete with its head. */
+  /** True if the answer is complete with its head. */
   get isWithoutBody(): boolean {
     return this.#isWithoutBody
   }
@@ -112,7 +112,7 @@ export class AnswerRelay implements OutletSource {
     this.#sink.breakOff(error)
   }
 
-  /** The system reads megabytes at once; other calls come first. */
+  /** Reads on when the caller's turn has come: the system reads megabytes at once, and other calls come first. */
   onReady(): void {
     if (this.#isWaitingForTurn) return
     this.#isWaitingForTurn = true
@@ -147,7 +147,7 @@ function headerIn(received: readonly string[], name: string): string | undefined
   return undefined
 }
 
-/** Whether the caller still sends a body, which would be taken for the next call. */
+/** True if the caller still sends a body, which would be taken for the next call. */
 export function leavesBodyUnread({ raw }: CallRequest, body: unknown): boolean {
   return body !== undefined && !raw.complete
 }

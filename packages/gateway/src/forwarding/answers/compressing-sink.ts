@@ -83,7 +83,7 @@ export class CompressingSink implements ResponseSink {
     this.#sink.breakOff(error)
   }
 
-  /** The head as it is written, with an encoding if there is a body to compress. */
+  /** Returns the head as it is written, with an encoding if there is a body to compress. */
   #written(status: number, headers: readonly string[]): WrittenHead {
     const { method, headers: asked } = this.#request
     const written = this.#compressible.write(
@@ -114,7 +114,7 @@ export class CompressingSink implements ResponseSink {
   }
 }
 
-/** Of an answer that has come whole, nothing is left to be asked for. */
+/** A source for an answer that has come whole: nothing is left to be asked for. */
 const nothingToDo: OutletSource = { onReady: () => {}, onGone: () => {} }
 
 function lengthIn(headers: readonly string[]): number | undefined {

@@ -26,12 +26,12 @@ const create: Readonly<Record<Encoding, (length: number | undefined) => Compress
 
 let open = 0
 
-/** Whether one more answer may be compressed; beyond a bound, answers are sent as they are. */
+/** True if one more answer may be compressed; beyond a bound, answers are sent as they are. */
 export function hasCompressor(): boolean {
   return open < mostAtATime
 }
 
-/** A compressor that counts until it is closed. */
+/** Returns a compressor that counts until it is closed. */
 export function takeCompressor(encoding: Encoding, length: number | undefined): Compressor {
   const compressor = create[encoding](length)
   open++

@@ -3,7 +3,7 @@ import type { CallReply } from '../../http/call.ts'
 import { addTrailers } from '../headers/trailers.ts'
 import { breakOff, type OutletSource, type ResponseSink } from './response-sink.ts'
 
-/** How much of a body is kept for a moment, to be sent in one piece with the headers. */
+/** The longest part of a body that is kept for a moment, to be sent in one piece with the headers. */
 const maxHeldBytes = 8192
 
 /** Writes to the caller's connection itself, past the hooks of Fastify that could change an answer. */
@@ -93,7 +93,7 @@ function flush(sink: DirectSink): void {
   sink.flush()
 }
 
-/** What Node's own writeHead sets, and end() looks at. */
+/** The fields that Node's own writeHead sets, and end() looks at. */
 interface HeadOfResponse {
   _header: string | null
   _headerSent: boolean
@@ -137,7 +137,7 @@ function isUsual(raw: ServerResponse): boolean {
   return req.httpVersion === '1.1' && req.method !== 'HEAD'
 }
 
-/** Undefined if Node has more to say about them. */
+/** Writes headers as lines; undefined if Node has more to say about them. */
 function linesOf(headers: readonly string[]): string | undefined {
   let lines = ''
   let hasLength = false

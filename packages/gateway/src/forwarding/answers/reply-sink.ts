@@ -26,7 +26,7 @@ export class ReplySink implements ResponseSink {
         done(error)
       },
     })
-    // a caller who has left is told nothing
+    // a caller who has left gets no answer
     body.on('error', () => {})
     this.#body = body
     for (const [name, values] of grouped(headers)) this.#reply.header(name, values.length === 1 ? values[0]! : values)
@@ -66,7 +66,7 @@ function flushHead(raw: FastifyReply['raw']): void {
   if (!raw.headersSent && !raw.destroyed) raw.flushHeaders()
 }
 
-/** Fastify writes the head later, where nobody could answer for what Node refuses to write. */
+/** Throws for headers that Node refuses to write: Fastify writes the head later, when no code could answer for that. */
 function assertWritable(status: number, headers: readonly string[]): void {
   if (status < 200 || status > 999) throw Object.assign(new RangeError(`status ${status}`), { code: 'ERR_HTTP_STATUS' })
   for (let at = 0; at + 1 < headers.length; at += 2) {

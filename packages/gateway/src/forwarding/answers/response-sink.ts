@@ -1,20 +1,20 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** What the answer of a service comes from. */
+/** The source of a service's answer. */
 export interface OutletSource {
-  /** More may be written. */
+  /** Reports that more may be written. */
   onReady(): void
-  /** The caller does not wait for the answer any more. */
+  /** Reports that the caller does not wait for the answer any more. */
   onGone(): void
 }
 
-/** Where the answer of a service goes. */
+/** The place that the answer of a service goes to. */
 export interface ResponseSink {
   begin(status: number, text: string, headers: readonly string[], source: OutletSource): void
   /** Sends an answer that is whole. */
   send(status: number, text: string, headers: readonly string[], body: Buffer): void
-  /** False when `onReady` is to be awaited before more is written. */
+  /** Returns false when the caller must pause until `onReady`. */
   write(chunk: Buffer): boolean
   /** Ends the answer, with the service's trailers. */
   end(trailers?: readonly (string | Buffer)[] | null): void

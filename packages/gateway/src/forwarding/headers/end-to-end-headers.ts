@@ -6,7 +6,7 @@ import { RecentTexts } from '../../services/http1/whole-answer.ts'
 import type { Route } from '../../services/routes/route.ts'
 import type { Upstream } from '../../services/upstream.ts'
 
-/** What the service is told: the caller's headers as Diana saw them, and who called by which name. Names and values in turn. */
+/** Returns the headers for the service: the caller's as Diana saw them, and who called by which name. Names and values in turn. */
 export function headersToService(request: CallRequest, route: Route, trust: Trust): string[] {
   const { headers } = request
   const { socket } = request.raw
@@ -42,7 +42,7 @@ export function headersToService(request: CallRequest, route: Route, trust: Trus
   return flat
 }
 
-/** Headers that Diana writes herself, and those that Node has answered already. */
+/** Headers that Diana writes itself, and those that Node has answered already. */
 function isTold(name: string, isProxied: boolean): boolean {
   switch (name) {
     case 'host':
@@ -61,7 +61,7 @@ function isTold(name: string, isProxied: boolean): boolean {
   }
 }
 
-/** Whether a header names entity tags, which compression weakens. */
+/** True if a header names entity tags, which compression weakens. */
 function namesTags(name: string): boolean {
   return name === 'if-none-match' || name === 'if-match'
 }
@@ -82,7 +82,7 @@ export interface AnswerHead {
 const names = new RecentTexts('in lower case')
 const values = new RecentTexts('as they are')
 
-/** The headers of an answer as undici gives them, as text. */
+/** Returns the headers of an answer as undici gives them, as text. */
 export function textsOf(received: readonly Buffer[]): string[] {
   const texts: string[] = []
   for (let at = 0; at + 1 < received.length; at += 2) {
@@ -91,7 +91,7 @@ export function textsOf(received: readonly Buffer[]): string[] {
   return texts
 }
 
-/** What the caller is told: the service's headers, beside what Diana and the filters have said. Names and values in turn. */
+/** Returns the headers for the caller: the service's, beside those of Diana and the filters. Names and values in turn. */
 export function headersToCaller({ status, received }: AnswerHead, own: OwnHeaders, exchange: Exchange): string[] {
   const { route } = exchange
   const flat: string[] = []
@@ -126,7 +126,10 @@ export function headersToCaller({ status, received }: AnswerHead, own: OwnHeader
   return flat
 }
 
-/** What the service says is for this connection only, on however many lines; throws for codings that nobody has taken off. */
+/**
+ * Returns the headers that the service means for this connection only, on however many lines; throws for codings that no code has
+ * taken off.
+ */
 function endingHere(received: readonly string[]): Set<string> | undefined {
   let ending: Set<string> | undefined
   let isChunked = false
@@ -144,7 +147,7 @@ function endingHere(received: readonly string[]): Set<string> | undefined {
   return ending
 }
 
-/** Lists to which everybody on the way adds his own items. */
+/** Lists to which every proxy on the way adds items. */
 function isJoined(name: string): boolean {
   return name === 'ratelimit' || name === 'ratelimit-policy' || name === 'vary'
 }
@@ -171,8 +174,8 @@ export function namesAddress(header: string): boolean {
 }
 
 /**
- * The value of such a header as the caller can use it. A service knows itself by its own address and path, where a caller would
- * go around the gateway or reach nothing.
+ * Returns the value of such a header as the caller can use it. A service knows itself by its own address and path, where a caller
+ * would go around the gateway or reach nothing.
  */
 export function asCallerSees(header: string, value: string, exchange: Exchange): string {
   if (header === 'set-cookie') return cookieForCaller(value, exchange)
@@ -187,7 +190,7 @@ function referenceForCaller(reference: string, exchange: Exchange): string {
   }
   const own = /^https?:\/\//i.test(reference) && URL.canParse(reference) ? new URL(reference) : undefined
   if (own === undefined || !isOwnAddress(own, exchange)) return reference
-  // as the service wrote it, since a URL would spell it anew
+  // as the service wrote it, since a URL would spell it in another way
   const rest = /^[^/]+\/\/[^/?#\\]*(.*)$/.exec(reference)![1]!
   return pathForCaller(rest.startsWith('/') ? rest : `/${rest}`, exchange) ?? reference
 }
@@ -202,7 +205,7 @@ function isOwnAddress(url: URL, { upstream, host }: Exchange): boolean {
   return url.port === upstream.url.port || url.host === called.host
 }
 
-/** A path of the service as a path of the gateway; undefined if no call of this route leads there. */
+/** Returns a path of the service as a path of the gateway; undefined if no call of this route leads there. */
 function pathForCaller(target: string, { route, upstream }: Exchange): string | undefined {
   const { path, rewrite } = route.settings
   const theirs = upstream.basePath + withoutSlash(rewrite ?? '')
@@ -218,7 +221,7 @@ function withoutSlash(path: string): string {
   return path === '/' ? '' : path
 }
 
-/** A cookie of the service's host is one of the caller's, and its path is where the caller finds it. */
+/** Rewrites a cookie of the service's host as one of the caller's, with the path where the caller finds the service. */
 function cookieForCaller(cookie: string, exchange: Exchange): string {
   const [pair, ...attributes] = cookie.split(';')
   const kept = attributes.flatMap(attribute => {
@@ -237,7 +240,7 @@ function cookieForCaller(cookie: string, exchange: Exchange): string {
   return [pair, ...kept].join(';')
 }
 
-/** The reason phrase of a service, or the usual one where Node would refuse to write what the service said. */
+/** Returns the reason phrase of a service, or the usual one where Node would refuse to write what the service said. */
 export function reasonFor(status: number, text: string): string {
   if (text === STATUS_CODES[status]) return text
   return /^[\t\x20-\x7e]*$/.test(text) ? text : (STATUS_CODES[status] ?? '')

@@ -8,7 +8,7 @@ import {
 import { isSingleHeader } from '../../http/http2/single-headers.ts'
 import { isOfTheConnection } from '../../http/message-headers.ts'
 
-/** What decides how a message is framed, routed, authorized, cached or read is no trailer (RFC 9110, section 6.5.1). */
+/** Headers that decide how a message is framed, routed, authorized, cached or read; none may be a trailer (RFC 9110, section 6.5.1). */
 const forbidden: ReadonlySet<string> = new Set(
   (
     'age authorization cache-control content-encoding content-length content-range content-type cookie date expect ' +
@@ -35,7 +35,7 @@ export function trailersIn(received: readonly (string | Buffer)[]): OutgoingHttp
   return trailers
 }
 
-/** The trailers that a caller has sent behind its body. */
+/** Returns the trailers that a caller has sent behind its body. */
 export function trailersOf({ rawTrailers }: IncomingMessage): OutgoingHttpHeaders {
   return trailersIn(rawTrailers)
 }

@@ -12,8 +12,8 @@ export interface OwnAnswer {
 }
 
 /**
- * What an answer of the gateway is to a gRPC caller: a status of 200 with these headers, in place of those of the same name,
- * and nothing else. Undefined if the caller does not speak gRPC, or is not refused.
+ * Returns the answer of the gateway to a gRPC caller: a status of 200 with these headers, in place of those of the same name, and
+ * nothing else. Undefined if the caller does not speak gRPC, or is not refused.
  */
 export function grpcHeaders(raw: IncomingMessage, answer: OwnAnswer): Record<string, string> | undefined {
   const type = answer.status < 400 ? undefined : grpcTypeOf(raw.headers)
@@ -27,7 +27,7 @@ export function grpcHeaders(raw: IncomingMessage, answer: OwnAnswer): Record<str
   }
 }
 
-/** The same as a hook of Fastify. Answers of services are streams, and stay as they are. */
+/** Answers gRPC callers as a hook of Fastify. Answers of services are streams, and stay as they are. */
 export function answerGrpc(
   { raw }: FastifyRequest,
   reply: FastifyReply,
@@ -45,7 +45,7 @@ export function answerGrpc(
   done(null, null)
 }
 
-/** A limit that is reached is told as such, whatever status its rule answers with. */
+/** Returns the status of an answer; a limit that is reached is reported as such, whatever status its rule answers with. */
 function statusOf(raw: IncomingMessage, status: number): number {
   const isRefused = verdictOf(raw)?.allowed === false
   return isRefused && status === 503 ? grpcStatus.resourceExhausted : grpcStatusFor(status)

@@ -5,21 +5,21 @@ const grpcType = /^application\/grpc(?:-web(?:-text)?)?(?:\+[\w.-]+)?(?=;|$)/
 
 const unitMs: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 }
 
-/** What a setTimeout can wait. */
+/** The longest time that a setTimeout can wait. */
 const maxTimerMs = 2 ** 31 - 1
 
-/** What ends an answer that has begun when the caller's deadline passes. */
+/** The trailers that end an answer which has begun when the caller's deadline passes. */
 export const deadlineTrailers: readonly string[] = [
   ...['grpc-status', `${grpcStatus.deadlineExceeded}`],
   ...['grpc-message', 'The deadline of this call has passed.'],
 ]
 
-/** The content type of a gRPC call, without parameters; undefined for any other call. */
+/** Returns the content type of a gRPC call, without parameters; undefined for any other call. */
 export function grpcTypeOf({ 'content-type': type }: IncomingHttpHeaders): string | undefined {
   return type === undefined ? undefined : grpcType.exec(type.toLowerCase())?.[0]
 }
 
-/** How long the caller waits for the whole call; undefined for no bound. */
+/** Returns how long the caller waits for the whole call; undefined for no bound. */
 export function grpcTimeoutMs(headers: IncomingHttpHeaders): number | undefined {
   const text = headers['grpc-timeout']
   if (typeof text !== 'string') return undefined

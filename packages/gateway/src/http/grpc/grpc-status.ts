@@ -28,12 +28,12 @@ const byHttp: Readonly<Record<number, number>> = {
   504: grpcStatus.deadlineExceeded,
 }
 
-/** What an answer of the gateway is to a gRPC caller. */
+/** Returns the gRPC status of an answer of the gateway. */
 export function grpcStatusFor(httpStatus: number): number {
   return byHttp[httpStatus] ?? grpcStatus.unknown
 }
 
-/** Text as a `grpc-message` may say it: ASCII, with everything else percent-encoded. */
+/** Writes text as a `grpc-message` may hold it: ASCII, with everything else percent-encoded. */
 export function grpcMessage(text: string): string {
   return [...Buffer.from(text.slice(0, 1024))]
     .map(byte =>

@@ -10,18 +10,18 @@ interface Handle {
 
 type SessionSocket = Socket & { readonly _handle?: Handle | null }
 
-/** How sessions of one kind are probed. */
+/** The way to probe sessions of one kind. */
 export interface Probe {
   /** Sends what the other side answers; false if Node refuses to. */
   ask(session: Http2Session, onAnswer: () => void): boolean
-  /** Whether a probe that is not answered is sent again. */
+  /** True if a probe that is not answered is sent again. */
   readonly isRepeated: boolean
   end(session: Http2Session): void
 }
 
 /**
- * How callers are probed. After a flood, Node may stop reading, and only by writing can it find that the caller has left: so a PING is repeated. Node
- * refuses if ten (its bound) are unanswered, which no caller of HTTP/2 leaves.
+ * The probe of callers. After a flood, Node may stop reading, and only by writing can it find that the caller has left: so a PING
+ * is repeated. Node refuses if ten (its bound) are unanswered, which no caller of HTTP/2 leaves.
  */
 export const callerProbe: Probe = {
   ask: (session, onAnswer) => session.ping(error => error === null && onAnswer()),
@@ -31,9 +31,9 @@ export const callerProbe: Probe = {
 
 interface Probed {
   readonly socket: SessionSocket
-  /** How much had been read when the session was last looked at. */
+  /** The bytes that had been read when the session was last looked at. */
   bytesSeen: number
-  /** How much had been read when the session was last known to be alive. */
+  /** The bytes that had been read when the session was last known to be alive. */
   bytesProbed: number
   /** Looks until an unanswered probe is sent again; none if the last one was answered. */
   patience: number | undefined
@@ -43,7 +43,7 @@ interface Probed {
   busyLooks: number
   /** Looks at which nothing had come, one after the other, since a probe that is not answered. */
   silentLooks: number
-  /** How many streams the other side has opened. */
+  /** The number of streams that the other side has opened. */
   streams: number
   /** Looks, one after the other, at which TLS held bytes that nothing was sending. */
   lostLooks: number
@@ -51,10 +51,10 @@ interface Probed {
 
 const checkMs = 400
 
-/** After how many looks a probe is sent again, at first. */
+/** The number of looks after which a probe is sent again, at first. */
 const firstPatience = 2
 
-/** After how many looks a session is probed on which bytes keep coming. */
+/** The number of looks after which a session is probed on which bytes keep coming. */
 const mostBusyLooks = 5
 
 /**

@@ -39,3 +39,9 @@ const single: ReadonlySet<string> = new Set([
 export function isSingleHeader(name: string): boolean {
   return single.has(name)
 }
+
+/**
+ * The largest block of headers that is sent. Limits of its own bound what is read, and thus what there is to send; beyond Node's
+ * default of 64 KiB, Node would reset the stream and end the connection with all its other calls.
+ */
+export const maxSentHeaderBytes: number = 2 ** 26

@@ -5,7 +5,7 @@ import { alternativeNames } from 'diana-limiter/gateway'
 export class CertificateNames<Value> {
   readonly #values = new Map<string, Value>()
 
-  /** The first value of a name stays. */
+  /** Adds names with a value; the first value of a name stays. */
   add(names: readonly string[], value: Value): void {
     for (const name of names.map(oneSpelling)) if (!this.#values.has(name)) this.#values.set(name, value)
   }
@@ -18,7 +18,7 @@ export class CertificateNames<Value> {
   }
 }
 
-/** The names that a certificate is for; its common name counts only if it has no others. */
+/** Returns the names that a certificate is for; its common name counts only if it has no others. */
 export function namesOf(certificate: X509Certificate): string[] {
   const names = alternativeNames(certificate.subjectAltName ?? '').filter(([kind]) => kind === 'DNS')
   if (names.length > 0) return names.map(([, name]) => name)

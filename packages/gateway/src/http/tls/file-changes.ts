@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { fileFault } from 'diana-limiter/gateway'
 
-/** Whether any of some files has changed since it was asked last. */
+/** Finds whether any of some files has changed since it was asked last. */
 export class FileChanges {
   readonly #paths: readonly string[]
   #seen: string

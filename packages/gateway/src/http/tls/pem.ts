@@ -9,7 +9,7 @@ export interface Pair {
   readonly key: Buffer
 }
 
-/** What was read, and what an operator should know about it although it can be used. */
+/** The contents of files, and what an operator should know about them although they can be used. */
 export interface Read<Value> {
   readonly value: Value
   readonly certificates: readonly X509Certificate[]
@@ -94,7 +94,7 @@ function keyIn(text: Buffer, path: string): ReturnType<typeof createPrivateKey> 
   }
 }
 
-/** OpenSSL has bounds of its own, such as on the length of keys. */
+/** Throws if OpenSSL refuses the material; it has bounds of its own, such as on the length of keys. */
 function assertUsable(options: Parameters<typeof createSecureContext>[0], what: string): void {
   try {
     createSecureContext(options)
@@ -109,7 +109,7 @@ function* validityWarnings(certificate: X509Certificate, path: string, now: numb
   else if (from > now) yield `${path} is not valid before ${dayOf(from)} (${nameOf(certificate)}): check the clock`
 }
 
-/** Each certificate must be followed by that of its issuer, up to one that callers know. */
+/** Warns of certificates that are not followed by that of their issuer, up to one that callers know. */
 export function* chainWarnings(certificates: readonly X509Certificate[], path: string): Generator<string> {
   for (const [index, certificate] of certificates.entries()) {
     if (certificate.checkIssued(certificate)) return

@@ -15,13 +15,13 @@ import { chainWarnings, readAuthorities, readPair, readRevocations } from './pem
 export interface TlsOptionsOfFiles {
   /** The folder that paths in the rule file are seen from. */
   readonly folder: string
-  /** Told of files that cannot be used, so that the old ones stay in use. */
+  /** Is called for files that cannot be used, so that the old ones stay in use. */
   readonly onTrouble: (trouble: string) => void
-  /** Told of files that are used although something is wrong with them. */
+  /** Is called for files that are used although something is wrong with them. */
   readonly onWarning?: ((warning: string) => void) | undefined
 }
 
-/** What the files say at one time. */
+/** The contents of the files at one time. */
 interface Material {
   /** For callers who ask for no name, or for one that no certificate has. */
   readonly usual: SecureContextOptions
@@ -49,7 +49,7 @@ export class ServerTls {
     this.#material = this.#read()
   }
 
-  /** What a server is made with; contexts of names are looked up as callers come. */
+  /** Returns the options that a server is made with; contexts of names are looked up as callers come. */
   get serverOptions(): TlsOptions {
     const { clients } = this.#settings
     return {
@@ -60,7 +60,7 @@ export class ServerTls {
   }
 
   /**
-   * Follows the files for a server that was made with these options, and refuses callers whom nothing vouches for. Comes last:
+   * Follows the files for a server that was made with these options, and refuses callers without a valid certificate. Comes last:
    * it must see connections before the listeners that are there by then.
    */
   attach(server: Server): void {

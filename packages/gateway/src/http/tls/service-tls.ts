@@ -5,7 +5,7 @@ import { FileChanges } from './file-changes.ts'
 import { readAuthorities, readPair } from './pem.ts'
 import type { TlsOptionsOfFiles } from './server-tls.ts'
 
-/** What a new connection to a service is opened with. */
+/** The options that a new connection to a service is opened with. */
 export interface ServiceTlsOptions extends Pick<SecureContextOptions, 'ca' | 'cert' | 'key'> {
   readonly rejectUnauthorized: boolean
 }
@@ -13,8 +13,8 @@ export interface ServiceTlsOptions extends Pick<SecureContextOptions, 'ca' | 'ce
 const lookEveryMs = 1000
 
 /**
- * How a service is verified, and by which certificate the gateway identifies itself to it. The files are looked at when a
- * connection is opened, at most once a second; files that do not fit leave the old ones in use.
+ * Verifies a service, and identifies the gateway to it by a certificate. The files are looked at when a connection is opened, at
+ * most once a second; files that do not fit leave the old ones in use.
  */
 export class ServiceTls {
   readonly #settings: ServiceTlsSettings

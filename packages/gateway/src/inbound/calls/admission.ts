@@ -15,7 +15,7 @@ import { answerCors } from './cors.ts'
 /** Called with an error if the request could not be judged. */
 export type OnAdmitted = (error?: Error) => void
 
-/** What every request passes first, before filters and routes: the limits. */
+/** Applies the limits, which every request passes first, before filters and routes. */
 export class Admission {
   readonly #filter: Filter<CallRequest, CallReply>
   readonly #settings: () => GatewaySettings
@@ -47,10 +47,10 @@ export class Admission {
   }
 }
 
-/** Replies keep names so; told them so, they need not make them again for every call. */
+/** Replies keep names in this form; given in it, they need not be made again for every call. */
 const inLowerCase: Readonly<Record<string, string>> = { RateLimit: 'ratelimit', 'RateLimit-Policy': 'ratelimit-policy' }
 
-/** How rules read a request to the gateway, and how a refusal answers it. */
+/** The functions by which rules read a request to the gateway, and a refusal answers it. */
 export const callFramework: Framework<CallRequest, CallReply> = {
   identity: request => request.raw,
   method: request => request.method,
@@ -110,7 +110,7 @@ function withRequestId(body: string, id: string | undefined): string {
   return `${body.slice(0, -1)},"requestId":${JSON.stringify(id)}}`
 }
 
-/** What serves requests, whether Fastify is in between or not. */
+/** The parts that serve requests, whether Fastify is in between or not. */
 export interface ListenerParts {
   readonly admission: Admission
   readonly log: () => FastifyBaseLogger

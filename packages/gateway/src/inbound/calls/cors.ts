@@ -1,7 +1,7 @@
 import type { CallReply, CallRequest } from '../../http/call.ts'
 import type { CorsSettings } from '../../settings/cors-settings.ts'
 
-/** What refusals tell, and a page could not read otherwise. */
+/** Headers of refusals, which a page could not read otherwise. */
 const exposed = [
   'Retry-After',
   'RateLimit',

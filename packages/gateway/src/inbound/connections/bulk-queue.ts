@@ -3,12 +3,12 @@ import { attempt } from 'diana-limiter/gateway'
 /** Continues a transfer that has waited for its turn. */
 type Continue = () => void
 
-/** What a transfer may move before it has to wait for its next turn: about what one read of a socket returns. */
+/** The bytes that a transfer may move before it has to wait for its next turn: about what one read of a socket returns. */
 export const bulkBytes = 65_536
 
 const minPerTurn = 2
 const maxPerTurn = 16
-/** How long a turn may take while transfers wait. */
+/** The longest turn while transfers wait. */
 const turnMs = 3
 
 /**
@@ -19,7 +19,7 @@ const turnMs = 3
 export class BulkQueue {
   #waiting: Continue[] = []
   #isScheduled = false
-  /** How many transfers continue in a turn, as the length of the turns allows. */
+  /** The number of transfers that continue in a turn, as the length of the turns allows. */
   #perTurn = maxPerTurn
   #ranAt = Number.NEGATIVE_INFINITY
 

@@ -15,19 +15,19 @@ interface Paced {
   [paceKey]?: CallPace
 }
 
-/** The pace at which the caller of a request sends, and reads the response. */
+/** Returns the pace at which the caller of a request sends, and reads the response. */
 export function paceOf(message: IncomingMessage | ServerResponse): CallPace | undefined {
   return (message as Paced)[paceKey]
 }
 
-/** What is done for a call: looked at together with its caller, and told when the answer is over. */
+/** The work for a call: looked at together with its caller, and notified when the answer is over. */
 export interface Work extends Transfer {
   onEnd(): void
 }
 
 /** Watches one call from its turn until its answer is over and all of its body has arrived. */
 export class CallPace implements Transfer {
-  /** What is done for the call meanwhile. */
+  /** The work that is done for the call meanwhile. */
   work: Work | undefined
   readonly #request: IncomingMessage
   readonly #response: ServerResponse
@@ -47,12 +47,12 @@ export class CallPace implements Transfer {
     ;(response as Paced)[paceKey] = this
   }
 
-  /** Whether there is nothing to watch any more. */
+  /** True if there is nothing to watch any more. */
   get isOver(): boolean {
     return this.#side.isGone || (this.#response.closed && this.#request.complete)
   }
 
-  /** For how long somebody has been waiting for the caller. */
+  /** For how long a service has been waiting for the caller. */
   get stalledMs(): number {
     return this.#pace?.stalledMs ?? 0
   }
@@ -63,7 +63,7 @@ export class CallPace implements Transfer {
     this.work?.check(now)
   }
 
-  /** Ends the call and its connection; the caller is told why if it can still be told anything. */
+  /** Ends the call and its connection; the caller gets the reason if it can still get an answer. */
   cut(): void {
     recordOf(this.#request)?.failedByCaller()
     if (this.#response.headersSent || this.#response.writableEnded) this.#side.destroy()
@@ -83,7 +83,7 @@ export class CallPace implements Transfer {
     return writableNeedDrain || this.#side.isFull || (writableEnded && !writableFinished)
   }
 
-  /** What the caller still has to send. A body counts only while somebody reads it, and has read all that has come. */
+  /** Returns what the caller still has to send. A body counts only while a service reads it, and has read all that has come. */
   #awaitedPart(): Progress['awaited'] {
     const request = this.#request
     if (request.complete) return undefined
@@ -135,7 +135,7 @@ export class SocketSide implements CallerSide {
 export interface Transfer {
   /** Ends itself if it takes too long. */
   check(now: number): void
-  /** Whether it need not be looked at any more. */
+  /** True if it need not be looked at any more. */
   readonly isOver?: boolean
 }
 

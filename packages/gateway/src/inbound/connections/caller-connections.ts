@@ -5,11 +5,11 @@ import type { CallerLimits } from '../../settings/gateway-settings.ts'
 import { problemText } from '../problem.ts'
 
 export interface CallerConnectionsOptions {
-  /** How many connections there may be, and how many of one caller; asked for every new one. */
+  /** Returns the highest numbers of connections, in total and of one caller; asked for every new one. */
   readonly limits: () => Pick<CallerLimits, 'connections' | 'connectionsPerCaller'>
-  /** Whether an address is that of a trusted proxy, behind which there are many callers. */
+  /** True if an address is that of a trusted proxy, behind which there are many callers. */
   readonly isProxy: (address: string) => boolean
-  /** Whether a refused connection can be told why; one that begins with TLS cannot. */
+  /** True if a refused connection can get the reason; one that begins with TLS cannot. */
   readonly tellsWhy: boolean
   /** Called for each refused connection. */
   readonly onRefused: (reason: 'connections' | 'connections-per-caller') => void

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
 
 /**
- * What a caller sends before it is known what its connection turns into. It is read, up to a bound, since only a socket that
- * is read tells that its caller has left.
+ * Keeps what a caller sends before it is known what its connection turns into. It is read, up to a bound, since only a socket that
+ * is read reports that its caller has left.
  */
 export class EarlyBytes {
   readonly #socket: Socket

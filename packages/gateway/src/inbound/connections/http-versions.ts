@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** How a server answers a call of a version that it does not speak. The answer is the last one on its connection. */
+/** The answer of a server to a call of a version that it does not speak. The answer is the last one on its connection. */
 export interface VersionRefusal {
   call(request: IncomingMessage, response: ServerResponse): void
   /** Answers a call whose socket Node has taken out of HTTP (Upgrade, CONNECT). */

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 
-/** How long a caller may send without a pause, and how long it may pause. */
+/** The longest time for which a caller may go on sending, and the longest pause in it. */
 const lingerMs = 30_000
 const pauseMs = 2000
 

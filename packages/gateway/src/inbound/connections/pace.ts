@@ -1,4 +1,4 @@
-/** What is counted of a caller: bytes that it has sent and read so far, and whether anybody waits for it to go on. */
+/** The progress of a caller: bytes that it has sent and read, and whether anybody waits for it to go on. */
 export interface Progress {
   readonly sent: number
   readonly read: number
@@ -9,13 +9,13 @@ export interface Progress {
 export interface PaceLimits {
   readonly minBytesPerSecond: number
   readonly graceMs: number
-  /** How long a caller may pause while it sends. */
+  /** The longest pause of a caller that sends. */
   readonly pauseMs: number
 }
 
 /**
- * How fast a caller sends or reads while a service waits for it. A caller may fall behind the minimum rate by the grace
- * period in total; what it moves beyond the rate makes up for that again. Time in which nobody waits for it is not counted.
+ * Measures how fast a caller sends or reads while a service waits for it. A caller may fall behind the minimum rate by the grace
+ * period in total; what it moves beyond the rate makes up for that again. Time in which no service waits for it is not counted.
  */
 export class Pace {
   #behindMs = 0

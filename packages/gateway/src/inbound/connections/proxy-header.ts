@@ -17,7 +17,7 @@ export type ProxyHeader =
   /** These bytes are no header. */
   | 'invalid'
   | {
-      /** Where the bytes behind the header begin. */
+      /** The offset of the bytes behind the header. */
       readonly length: number
       /** From where they came; undefined if the proxy speaks for itself, or does not know. */
       readonly source: Source | undefined
@@ -44,7 +44,7 @@ export function readProxyHeader(bytes: Buffer): ProxyHeader {
   return beginsLike(bytes, textBegin) ? readText(bytes) : 'invalid'
 }
 
-/** Whether bytes begin with a mark, or are its beginning. */
+/** True if bytes begin with a mark, or are its beginning. */
 function beginsLike(bytes: Buffer, mark: Buffer): boolean {
   const length = Math.min(bytes.length, mark.length)
   return bytes.compare(mark, 0, length, 0, length) === 0

@@ -2,7 +2,7 @@ import type { Server, Socket } from 'node:net'
 import { readProxyHeader, type Source } from './proxy-header.ts'
 
 export interface ProxyHeadersOptions {
-  /** Whether an address is that of a trusted proxy. */
+  /** True if an address is that of a trusted proxy. */
   readonly isProxy: (address: string) => boolean
   /** Called for every connection that was closed. */
   readonly onRefused: () => void
@@ -12,7 +12,7 @@ export interface ProxyHeadersOptions {
 
 type Listener = (this: Server, socket: Socket) => void
 
-/** What Node's sockets, also those of TLS and HTTP/2 around them, ask for the address of the other end. */
+/** The methods that Node's sockets, also those of TLS and HTTP/2 around them, ask for the address of the other end. */
 interface PeerHandle {
   getpeername?: (out: Partial<Source>) => number
 }
@@ -20,7 +20,7 @@ interface PeerHandle {
 const headerMs = 5000
 const headerBytes: unique symbol = Symbol('diana.proxyHeaderBytes')
 
-/** How many bytes of a connection were its PROXY header. */
+/** Returns how many bytes of a connection were its PROXY header. */
 export function proxyHeaderBytes(socket: Socket): number {
   return (socket as { [headerBytes]?: number })[headerBytes] ?? 0
 }
@@ -112,7 +112,10 @@ function whyUntrusted({ remoteAddress }: Socket): string {
     : `${remoteAddress} is not a trusted proxy: name it under trustProxy`
 }
 
-/** The one place that all layers ask: a property of the socket would not be seen by the TLS socket around it. */
+/**
+ * Changes the address of the other end in the one place that all layers ask: a property of the socket would not be seen by the TLS
+ * socket around it.
+ */
 function changePeer(socket: Socket, source: Source): void {
   const inner = socket as unknown as { _handle: PeerHandle | null; _peername?: unknown }
   // what was asked before the header came is remembered there

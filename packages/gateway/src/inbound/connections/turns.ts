@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { hasBody } from '../../http/message-headers.ts'
 import { EarlyBytes } from './early-bytes.ts'
 
-/** What is served when the calls before it on the same connection have been answered. */
+/** A function that serves a call when the calls before it on the same connection have been answered. */
 type Serve = () => void
 
 type RequestListener = (request: IncomingMessage, response: ServerResponse) => void
@@ -28,7 +28,7 @@ const maxPipelined = 500
  * Serves the calls of one connection one after another, in the order they came. A caller may send many at once
  * (pipelining); without turns each of them would hold a connection to a service, and an upgrade would take the socket away
  * from an answer that is still being written. Calls that wait for their turn cost nothing and are dropped with the socket. The
- * socket is read all the while, since only a socket that is read tells that its caller has left.
+ * socket is read all the while, since only a socket that is read reports that its caller has left.
  */
 export class Turns {
   /** Has a call served as soon as it is its turn; `response` is the answer that ends the turn. */
@@ -45,7 +45,7 @@ export class Turns {
     else this.#wait(connection, serve)
   }
 
-  /** The answer that is being given on a connection. */
+  /** Returns the answer that is being given on a connection. */
   current(socket: Socket): ServerResponse | undefined {
     return (socket as Connected)[connectionOf]?.current
   }
@@ -58,7 +58,7 @@ export class Turns {
     socket.once('close', () => {
       connection.waiting.length = 0
       const { current } = connection
-      // Node tells only the answer that has the socket
+      // Node notifies only the answer that has the socket
       if (current !== undefined && current.socket !== socket && !current.closed) current.emit('close')
     })
     return connection
@@ -85,7 +85,7 @@ function begin(
   listener(request, response)
 }
 
-/** One listener for all answers, which is called with the answer that is over. */
+/** Ends the turn of the answer that is over; one listener for all answers. */
 function endTurn(this: ServerResponse & Connected): void {
   const connection = this[connectionOf]!
   if (connection.current !== this) return
@@ -120,7 +120,7 @@ export function upgradeOf(raw: IncomingMessage): Upgrade | undefined {
   return (raw as Upgrading)[upgradeKey]
 }
 
-/** What belongs to the offer of another protocol, and goes with it. */
+/** Headers that belong to the offer of another protocol, and go with it. */
 const offer: readonly string[] = ['upgrade', 'http2-settings']
 
 /**
@@ -151,7 +151,7 @@ export function serveUpgrades(
   })
 }
 
-/** With its parser, Node takes away what tells an earlier answer that the socket has room again. */
+/** Restores what Node takes away with its parser: the listener that reports to an earlier answer that the socket has room again. */
 function keepAnswersFlowing(socket: Socket, turns: Turns): void {
   const earlier = turns.current(socket)
   if (earlier === undefined) return
@@ -169,13 +169,13 @@ function openWebSocket(request: IncomingMessage, socket: Socket, early: EarlyByt
   const response = new ServerResponse(request)
   response.shouldKeepAlive = false
   response.assignSocket(socket)
-  // Node reads no further here, so an answer is the last on its connection, and nobody but us ends it
+  // Node reads no further here, so an answer is the last on its connection, and only this code ends it
   response.on('finish', () => {
     response.detachSocket(socket)
     response.emit('close')
     socket.destroySoon()
   })
-  // the filters would read the socket of an upgrade to notice that its caller leaves, which the early bytes tell already
+  // the filters would read the socket of an upgrade to notice that its caller leaves, which the early bytes report already
   Object.assign(request, { upgrade: false })
   ;(request as Upgrading)[upgradeKey] = { socket, early }
   listener(request, response)

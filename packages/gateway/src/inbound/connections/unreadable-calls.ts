@@ -13,7 +13,7 @@ const problems: Readonly<Record<string, readonly [status: number, detail: string
 
 type CallerSocket = Socket & { _httpMessage?: ServerResponse | null }
 
-/** How a server records, orders and words the answers to bytes that are no call. */
+/** The ways in which a server records, orders and words the answers to bytes that are no call. */
 export interface UnreadableOptions {
   /** Records the answer; left out, nothing does. */
   readonly telemetry?: Telemetry | undefined

@@ -5,7 +5,7 @@ import { pathOf } from '../../http/normalize-request.ts'
 import { apiKeyOptions } from '../../settings/routes/filter-options.ts'
 import { sendProblem } from '../problem.ts'
 import type { Filter } from './filter.ts'
-import { onRequest } from './on-request.ts'
+import { onRequest } from './filter.ts'
 
 interface Permission {
   readonly name: string
@@ -47,8 +47,8 @@ export const apiKey: Filter = {
 }
 
 /**
- * Finds keys by a keyed digest of their digests. The secret is of this process alone, so how long a search takes tells
- * nobody how close a guess was.
+ * Finds keys by a keyed digest of their digests. The secret is of this process alone, so the time of a search shows
+ * no caller how close a guess was.
  */
 function createKeyring(keys: readonly Permission[]): (given: string) => Permission | undefined {
   const secret = randomBytes(32)

@@ -4,8 +4,8 @@ import { hmacSignatureOptions } from '../../settings/routes/filter-options.ts'
 import { readSecret } from '../../settings/secret.ts'
 import { sendProblem } from '../problem.ts'
 import type { Filter } from './filter.ts'
+import { onRequest } from './filter.ts'
 import { Nonces } from './nonces.ts'
-import { onRequest } from './on-request.ts'
 import { BodyReader } from './read-body.ts'
 
 interface Options {
@@ -54,7 +54,7 @@ export const hmacSignature: Filter = {
       const signed = readSigned(request)
       if (signed === undefined || Math.abs(now() - Number(signed.timestamp) * 1000) > window) return refuse(reply)
       const signer = signers.get(signed.keyId)
-      // before the body: names of secrets are no secrets, and nobody may have bodies held without one
+      // before the body: names of secrets are no secrets, and no caller may have bodies held without one
       if (signer === undefined) return refuse(reply)
       const bytes = await bodies.read(request, reply)
       if (bytes === 'gone') return reply.hijack()

@@ -10,7 +10,7 @@ import { filters } from './index.ts'
 
 type AnyPlugin = (app: FastifyInstance, options: object, done: (error?: Error) => void) => unknown
 
-/** The filters that a config names, in its order: built-in ones, modules beside the file, or packages. */
+/** Loads the filters that a config names, in its order: built-in ones, modules beside the file, or packages. */
 export async function loadFilters(
   named: readonly FilterSettings[],
   surroundings: FilterSurroundings,
@@ -38,7 +38,7 @@ async function loadFilter({ use, options }: FilterSettings, surroundings: Filter
 async function importModule(name: string, folder: string): Promise<Record<string, unknown>> {
   if (name.startsWith('.') || isAbsolute(name)) {
     const path = resolve(folder, name)
-    // importing a pipe would wait for ever
+    // importing a pipe would wait without end
     await assertRegularFile(path)
     return await import(pathToFileURL(path).href)
   }
@@ -53,11 +53,11 @@ function pluginIn({ default: exported }: Record<string, unknown>): AnyPlugin | u
   return typeof inner === 'function' ? (inner as AnyPlugin) : undefined
 }
 
-/** The plugin with the options of the config, and with its hooks on every call. */
+/** Returns the plugin with the options of the config, and with its hooks on every call. */
 function withOptions(name: string, plugin: AnyPlugin, options: object): FilterPlugin {
   const asked: FilterPlugin = (app, _options, done) => {
     const answer = plugin(app, options, done)
-    // whoever returns a promise calls nobody back
+    // a plugin that returns a promise does not call back
     if (answer instanceof Promise) answer.then(() => done(), done)
   }
   return Object.assign(asked, {

@@ -15,7 +15,7 @@ export class Nonces {
     this.#most = options.most
   }
 
-  /** Remembers a number; tells whether it is new, was used before, or has no room. */
+  /** Remembers a number; returns whether it is new, was used before, or has no room. */
   take(nonce: string, now: number): 'new' | 'used' | 'full' {
     this.#turn(now)
     if (this.#newer.has(nonce) || this.#older.has(nonce)) return 'used'

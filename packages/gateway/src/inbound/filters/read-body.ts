@@ -21,7 +21,7 @@ export class BodyReader {
     this.#mostHeld = Math.max(mostBytes, mostHeldBytes)
   }
 
-  /** The whole body of a call, left for the proxy to send on; or why it is not read. */
+  /** Returns the whole body of a call, left for the proxy to send on; or why it is not read. */
   async read(request: FastifyRequest, reply: FastifyReply): Promise<Buffer | 'too large' | 'no room' | 'gone'> {
     if (Buffer.isBuffer(request.body)) return request.body.length > this.#mostBytes ? 'too large' : request.body
     if (!hasBody(request.raw)) return Buffer.alloc(0)
@@ -44,7 +44,7 @@ export class BodyReader {
         pieces.push(piece)
       }
     } catch {
-      // the caller left, or sent what is no body, and nobody waits for an answer
+      // the caller left, or sent what is no body, and no caller waits for an answer
       return 'gone'
     }
     const body = Buffer.concat(pieces)

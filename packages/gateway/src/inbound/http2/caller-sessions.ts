@@ -2,14 +2,16 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { createServer, type Http2Server, type ServerHttp2Session } from 'node:http2'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
-import { maxSentHeaderBytes } from '../../http/http2/header-block.ts'
+import { visitAll } from 'diana-limiter/gateway'
 import { callerProbe, SessionProbes } from '../../http/http2/session-probes.ts'
+import { maxSentHeaderBytes } from '../../http/http2/single-headers.ts'
 import { waitToContinue } from '../../http/message-headers.ts'
 import type { CallerLimits } from '../../settings/gateway-settings.ts'
 import { Http2Request, rememberSocket, socketOf } from './http2-request.ts'
 import { Http2Response } from './http2-response.ts'
 import { isPreface, takeFromParser } from './prior-knowledge.ts'
-import { announceEnd, boundResets, renewAfterResets, withoutResetBound } from './stream-resets.ts'
+import { announceEnd } from './shutdown-notice.ts'
+import { boundResets, renewAfterResets, withoutResetBound } from './stream-resets.ts'
 
 type RequestListener = (request: IncomingMessage, response: ServerResponse) => void
 type SocketListener = (this: Server, socket: Socket) => void
@@ -20,7 +22,7 @@ export interface CallerSessionsOptions {
   readonly limits: Pick<CallerLimits, 'headersBytes'>
   /** Answers a call that expects something other than `100-continue`. */
   readonly refuseExpectation: RequestListener
-  /** How long a connection may be without a call. */
+  /** The longest time that a connection may be without a call. */
   readonly idleMs: number
 }
 
@@ -31,8 +33,8 @@ const lingerMs = 2000
 const bytesPerHeader = 32
 
 /**
- * The callers' connections that speak HTTP/2. They come in at the same port as those of HTTP/1.1, which have told them
- * apart by ALPN, or by the first bytes that a caller with prior knowledge sends (RFC 9113, section 3.4).
+ * The callers' connections that speak HTTP/2. They come in at the same port as those of HTTP/1.1 and are recognized
+ * by ALPN, or by the first bytes that a caller with prior knowledge sends (RFC 9113, section 3.4).
  */
 export class CallerSessions {
   readonly #options: CallerSessionsOptions
@@ -83,18 +85,26 @@ export class CallerSessions {
     return true
   }
 
-  /** Tells callers to open no further calls here; those on their way are still served. */
+  /** Asks callers to open no further calls here; those on their way are still served. */
   announceClosing(): void {
     this.#isClosing = true
-    for (const session of this.#sessions.keys()) announceEnd(session, socketOf(session)!)
+    this.#visitSessions(session => announceEnd(session, socketOf(session)!))
   }
 
   /** Takes no further calls. Connections end with their last call, and at once if they have none. */
   closeIdle(): void {
-    for (const [session, calls] of this.#sessions) {
+    this.#visitSessions((session, calls) => {
       if (calls.open === 0) closeSoon(session)
       else session.close()
-    }
+    })
+  }
+
+  #visitSessions(visit: (session: ServerHttp2Session, calls: { readonly open: number }) => void): void {
+    const look = ([session, calls]: [ServerHttp2Session, { readonly open: number }]): void => visit(session, calls)
+    visitAll('connections of callers that speak HTTP/2', this.#sessions, look, ([session]) => {
+      this.#sessions.delete(session)
+      socketOf(session)?.destroy()
+    })
   }
 
   #begin(socket: Socket): void {
@@ -140,7 +150,7 @@ export class CallerSessions {
   }
 }
 
-/** Closes a session; one whose caller reads nothing cannot even be told, and is cut. */
+/** Closes a session; one whose caller reads nothing cannot even be asked, and is cut. */
 function closeSoon(session: ServerHttp2Session): void {
   session.close()
   setTimeout(() => socketOf(session)?.destroy(), lingerMs).unref()

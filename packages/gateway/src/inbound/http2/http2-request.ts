@@ -15,7 +15,7 @@ const NodeRequest: new (...parts: Parts) => Readable = Http2ServerRequest
 
 const sockets = new WeakMap<object, Socket>()
 
-/** The connection of a session or stream. */
+/** Returns the connection of a session or stream. */
 export function socketOf(owner: object): Socket | undefined {
   return sockets.get(owner)
 }
@@ -96,7 +96,7 @@ export class Http2Request extends NodeRequest {
   }
 }
 
-/** True if a request came over HTTP/2. Its version does not tell: a caller of HTTP/1 may write any version into its first line. */
+/** True if a request came over HTTP/2. Its version does not say: a caller of HTTP/1 may write any version into its first line. */
 export function isHttp2(request: object): boolean {
   return request instanceof Http2Request
 }
@@ -111,7 +111,7 @@ function plainHeaders(headers: Http2Headers): IncomingHttpHeaders {
   return plain
 }
 
-/** With one `host` if all say the same; with several, which is refused later, if they do not. */
+/** Returns the headers with one `host` if all say the same; with several, which is refused later, if they do not. */
 function plainRawHeaders(raw: readonly string[]): string[] {
   const plain: string[] = []
   const hosts = new Set<string>()

@@ -61,7 +61,7 @@ export class Http2Response extends NodeResponse {
     return this.stream.writableNeedDrain
   }
 
-  /** A stream that is reset is finished too, in its own view. */
+  /** True if the answer is over. A stream that is reset is finished too, in its own view. */
   get writableFinished(): boolean {
     return this.writableEnded && this.stream.writableFinished && this.stream.rstCode === constants.NGHTTP2_NO_ERROR
   }
@@ -70,7 +70,10 @@ export class Http2Response extends NodeResponse {
     return isOver(this.stream)
   }
 
-  /** Node calls a stream closed before its end has been sent; a caller that reads nothing keeps it for as long as it likes. */
+  /**
+   * True if the answer is closed. Node calls a stream closed before its end has been sent; a caller that reads nothing keeps it for
+   * as long as it likes.
+   */
   get closed(): boolean {
     return this.stream.destroyed
   }
@@ -103,7 +106,10 @@ export class Http2Response extends NodeResponse {
     return this
   }
 
-  /** Node emits no `close` for a stream that was reset before it was served, or for HEAD before the end of the answer. */
+  /**
+   * Closes the response with its stream. Node emits no `close` for a stream that was reset before it was served, or for HEAD before
+   * the end of the answer.
+   */
   #closeWith(stream: ServerHttp2Stream): void {
     let isClosed = false
     this.once('close', () => {
@@ -141,7 +147,7 @@ export class Http2Response extends NodeResponse {
     return super.write(chunk, ...rest)
   }
 
-  /** Without an end, the caller must not take the answer for a whole one. */
+  /** Ends the stream without an end of the answer, so that the caller does not take it for a whole one. */
   destroy(): this {
     this.reset(constants.NGHTTP2_INTERNAL_ERROR)
     return this
@@ -154,7 +160,7 @@ export class Http2Response extends NodeResponse {
   }
 }
 
-/** Whether headers are all of an answer, and must say so: those of gRPC that have its status in them already. */
+/** True if headers are all of an answer, and must say so: those of gRPC that have its status in them already. */
 function isTrailersOnly(headers: OutgoingHttpHeaders): boolean {
   return headers['grpc-status'] !== undefined && grpcTypeOf(headers as IncomingHttpHeaders) !== undefined
 }

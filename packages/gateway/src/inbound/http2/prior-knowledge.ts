@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net'
 import { proxyHeaderBytes } from '../connections/proxy-headers.ts'
 
-/** What every connection of HTTP/2 begins with (RFC 9113, section 3.4). */
+/** The bytes that every connection of HTTP/2 begins with (RFC 9113, section 3.4). */
 const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1')
 
-/** What Node's parser of HTTP/1.1 reports once it has read the preface of HTTP/2. */
+/** The error that Node's parser of HTTP/1.1 reports once it has read the preface of HTTP/2. */
 interface PrefaceError extends NodeJS.ErrnoException {
   readonly rawPacket: Buffer
   readonly bytesParsed: number
@@ -13,7 +13,7 @@ interface PrefaceError extends NodeJS.ErrnoException {
 /** The parser that Node attaches to a connection. */
 type ParsedSocket = Socket & { readonly parser?: { remove(): void } | null }
 
-/** Whether a caller begins a connection with the preface of HTTP/2, which the parser of HTTP/1.1 stops at. */
+/** True if a caller begins a connection with the preface of HTTP/2, which the parser of HTTP/1.1 stops at. */
 export function isPreface(error: NodeJS.ErrnoException, socket: Socket): error is PrefaceError {
   if (error.code !== 'HPE_PAUSED_H2_UPGRADE') return false
   const { rawPacket, bytesParsed } = error as PrefaceError

@@ -1,10 +1,13 @@
 import { constants, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2'
 import type { Socket } from 'node:net'
+import { announceEnd, canAnnounceEnd } from './shutdown-notice.ts'
 
 /** Resets beyond those that time and answered calls make up for, before a connection is ended. */
 const mostResets = 500
 /** Resets before a proxy is asked for another connection; some hundred more may come in the same read. */
-const mostOfProxy = 600
+const mostOfProxy = 300
+/** Resets before the connection of a proxy takes no further calls, also if the proxy has not read the request. Node then counts no more. */
+const lastOfProxy = 600
 /**
  * More than a caller cancels in a second that leaves one page after the other. Both bounds are below those of Node itself, which ends a
  * connection with all its calls after 1000 resets, of which it forgives 33 a second.
@@ -12,10 +15,8 @@ const mostOfProxy = 600
 const forgivenPerSecond = 30
 /** The time until a proxy has read that it shall open another connection. */
 const renewMs = 1000
-/** A GOAWAY without an error that lets all calls pass which are on their way: its last stream is the highest one that there can be. */
-const shutdownNotice = Buffer.from([0, 0, 8, 7, 0, 0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0])
 
-/** Options of a server that turn off the bound of Node, which cannot tell proxies from callers; from Node 22.10 on. */
+/** Options of a server that turn off the bound of Node, which cannot distinguish proxies from callers; from Node 22.10 on. */
 export const withoutResetBound: { readonly streamResetBurst: number; readonly streamResetRate: number } = {
   streamResetBurst: 2 ** 31 - 1,
   streamResetRate: 2 ** 31 - 1,
@@ -25,24 +26,22 @@ export const withoutResetBound: { readonly streamResetBurst: number; readonly st
 export class ResetBudget {
   #resets = 0
   #at: number
-  readonly #most: number
 
-  constructor(nowMs: number, most: number = mostResets) {
+  constructor(nowMs: number) {
     this.#at = nowMs
-    this.#most = most
   }
 
-  /** A stream was answered to its end. */
+  /** Counts a stream that was answered to its end. */
   answered(): void {
     this.#resets = Math.max(0, this.#resets - 1)
   }
 
-  /** A stream was reset; returns whether these are too many. */
-  reset(nowMs: number): boolean {
+  /** Counts a stream that was reset; returns how many were that nothing makes up for. */
+  reset(nowMs: number): number {
     const forgiven = ((nowMs - this.#at) / 1000) * forgivenPerSecond
     this.#at = nowMs
     this.#resets = Math.max(0, this.#resets - forgiven) + 1
-    return this.#resets > this.#most
+    return this.#resets
   }
 }
 
@@ -72,7 +71,7 @@ export function boundResets(session: ServerHttp2Session, now: () => number = () 
   const budget = new ResetBudget(now())
   onStreamEnd(session, stream => {
     if (!isReset(stream)) budget.answered()
-    else if (budget.reset(now())) {
+    else if (budget.reset(now()) > mostResets) {
       // not now: Node may be reading the frames of this session, and aborts the process if the session is gone behind them
       setImmediate(() => {
         if (!session.destroyed) session.destroy(constants.NGHTTP2_ENHANCE_YOUR_CALM as never)
@@ -90,25 +89,21 @@ export function renewAfterResets(
   socket: Socket,
   now: () => number = () => performance.now(),
 ): void {
-  const budget = new ResetBudget(now(), mostOfProxy)
+  const budget = new ResetBudget(now())
   let isAsked = false
+  const close = (): void => {
+    if (!session.destroyed) session.close()
+  }
   onStreamEnd(session, stream => {
-    if (isAsked || !isReset(stream) || !budget.reset(now())) return
+    if (session.closed || !isReset(stream)) return
+    const resets = budget.reset(now())
+    // not now, for the reason above
+    if (resets > lastOfProxy) setImmediate(close)
+    if (isAsked || resets <= mostOfProxy) return
     isAsked = true
     announceEnd(session, socket)
-    setTimeout(() => {
-      if (!session.destroyed) session.close()
-    }, renewMs).unref()
+    setTimeout(close, canAnnounceEnd(socket) ? renewMs : 0).unref()
   })
-}
-
-/**
- * Tells the other side to open no further streams on a connection, while those that it opens until it has read this are served. Node's
- * `goaway()` would ignore these, so the frame is written beside it, between two of its own; a connection over TLS takes no writes of two
- * writers, and its other side learns of the end by `close()` alone.
- */
-export function announceEnd(session: ServerHttp2Session, socket: Socket): void {
-  if (!session.destroyed && !session.closed && socket.writable && !('encrypted' in socket)) socket.write(shutdownNotice)
 }
 
 function onStreamEnd(session: ServerHttp2Session, listen: (stream: ServerHttp2Stream) => void): void {

@@ -5,7 +5,7 @@ import { writeProblem } from '../problem.ts'
 import type { Http2Request } from './http2-request.ts'
 import type { Http2Response } from './http2-response.ts'
 
-/** For a request that came by HTTP/2. */
+/** Returns the side of the caller for a request that came by HTTP/2. */
 export function streamSideOf(request: IncomingMessage, response: ServerResponse): CallerSide {
   return new StreamSide(request as unknown as Http2Request, response as unknown as Http2Response)
 }
@@ -32,7 +32,7 @@ class StreamSide implements CallerSide {
     return this.#response.closed
   }
 
-  /** The end of a stream that is over but not gone waits for its connection. */
+  /** True if bytes wait for the caller. The end of a stream that is over but not gone waits for its connection. */
   get isFull(): boolean {
     return this.#response.stream.bufferSize > 0 || this.#response.destroyed
   }

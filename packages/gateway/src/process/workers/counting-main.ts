@@ -2,11 +2,11 @@ import { readFile } from 'node:fs/promises'
 import { type CountingOptions, serveCounting } from 'diana-limiter/counting'
 import { type CountingSettings, fail, onceSupervisorIsGone, readProcessSettings, tell } from './messages.ts'
 
-// the one that counts ends last, when its supervisor does, whoever is told to end first
+// the one that counts ends last, when its supervisor does, whichever process is asked to end first
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {})
 onceSupervisorIsGone(() => process.exit(0))
 
-/** The ways of counting, with those of plugins that the rule file names; undefined if it names no plugins. */
+/** Returns the ways of counting, with those of plugins that the rule file names; undefined if it names no plugins. */
 async function algorithmsNamedIn(config: string): Promise<CountingOptions['algorithms']> {
   const text = await readFile(config, 'utf8')
   // most files name none, and reading YAML takes more modules than counting does

@@ -2,19 +2,19 @@ import type { Server } from 'node:net'
 import type { ListeningSocket } from '../../http/listening-socket.ts'
 import type { ServerProcessOptions, ServerProgram } from '../server-program.ts'
 
-/** What a worker is started with, in its environment. */
+/** The settings that a worker is started with, in its environment. */
 export interface WorkerSettings extends Omit<ServerProcessOptions, 'logger'> {
   readonly program: ServerProgram['name']
   readonly logLevel: string | undefined
 }
 
-/** What the counting process is started with. */
+/** The settings that the counting process is started with. */
 export interface CountingSettings {
   readonly config: string
   readonly socket: string
 }
 
-/** What a worker or the counting process tells its supervisor. */
+/** A message of a worker or the counting process to its supervisor. */
 export type Told =
   | {
       readonly what: 'ready'
@@ -27,7 +27,7 @@ export type Told =
   /** Comes with the handle. */
   | { readonly what: 'socket' }
 
-/** What a supervisor tells: to end, to reopen log files, to send the socket on which calls come in, or to answer a question. */
+/** A message of a supervisor: to end, to reopen log files, to take the socket on which calls come in, or to answer a question. */
 export type Order =
   | { readonly what: 'end' }
   | { readonly what: 'socket' }
@@ -36,12 +36,12 @@ export type Order =
 
 export const settingsVariable = 'DIANA_PROCESS'
 
-/** What this process was started with. */
+/** Returns what this process was started with. */
 export function readProcessSettings<Settings>(): Settings {
   return JSON.parse(process.env[settingsVariable] ?? '{}') as Settings
 }
 
-/** Tells the supervisor; nobody listens where it is gone. */
+/** Reports to the supervisor; no process listens if it is gone. */
 export function tell(told: Told): void {
   if (process.connected) process.send?.(told, undefined, undefined, () => {})
 }

@@ -10,7 +10,7 @@ type Answering = (question: AdminQuestion) => unknown
 const answering = new WeakMap<Limiter, Answering>()
 const reporters = new WeakMap<Limiter, ProcessReporter>()
 
-/** What a supervisor may ask a worker about; the answer is plain values, and undefined where it fails. */
+/** The questions of a supervisor to a worker; an answer is plain values, and undefined if the question fails. */
 export const questions: Readonly<Record<string, (gateway: AskedGateway, details: unknown) => unknown>> = {
   status: ({ limiter }) => limiter.status(),
   upstreams: ({ limiter }) => readUpstreams(limiter),

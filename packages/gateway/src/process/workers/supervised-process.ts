@@ -9,11 +9,11 @@ const steadyMs = 5000
 
 export interface KeptProcessParts {
   start(): ChildProcess
-  /** `handle` is what came with it. */
+  /** Takes a message; `handle` is what came with it. */
   onTold(told: Told, handle: unknown): void
-  /** The process ended by itself after it had begun; it is started again. */
+  /** Reports that the process ended by itself after it had begun; it is started again. */
   onDied(pid: number | undefined, why: string): void
-  /** Why it could not begin, the first time it was started. */
+  /** Reports why it could not begin, the first time it was started. */
   onFailed(error: Error): void
 }
 
@@ -36,7 +36,7 @@ export class SupervisedProcess {
     return this.#child.pid
   }
 
-  /** Whether it has said so, and has not ended since. */
+  /** True if it has said so, and has not ended since. */
   get isReady(): boolean {
     return this.#isReady
   }
@@ -45,7 +45,7 @@ export class SupervisedProcess {
     return this.#child.connected && this.#child.send(order, () => {})
   }
 
-  /** Tells it to end, and waits until it has; one that does not is killed. */
+  /** Asks it to end, and waits until it has; one that does not is killed. */
   async end(timeoutMs: number): Promise<void> {
     this.#ending = true
     clearTimeout(this.#restarting)
@@ -105,7 +105,7 @@ export class SupervisedProcess {
   }
 }
 
-/** The error as it was in the other process. */
+/** Returns the error as it was in the other process. */
 function errorOf({ message, details }: Told & { what: 'failed' }): Error {
   const isBadRules = 'code' in details && details.code === 'BAD_RULES'
   return isBadRules ? new DianaError('BAD_RULES', message) : Object.assign(new Error(message), details)

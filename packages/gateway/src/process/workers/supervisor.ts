@@ -15,12 +15,12 @@ import { settingsVariable, type Told, type WorkerSettings } from './messages.ts'
 import { type KeptProcessParts, SupervisedProcess } from './supervised-process.ts'
 
 export interface SupervisorOptions extends Omit<ServerProcessOptions, 'counting' | 'logger'> {
-  /** What the workers do. */
+  /** The program of the workers. */
   readonly program: ServerProgram
   readonly workers: number
-  /** Of the logs that workers write; none unless given. */
+  /** The level of the logs that workers write; none unless given. */
   readonly logLevel?: string | undefined
-  /** Told of the limiter that reads the rules here, before workers begin. */
+  /** Is given the limiter that reads the rules here, before workers begin. */
   onLimiter?(limiter: Limiter): void
   print(line: string): void
   printError(line: string): void
@@ -31,7 +31,7 @@ const endingMs = 2000
 const saidAgainMs = 5000
 
 /**
- * Several gateways on one port, and one process that counts for them all. Whoever dies is started again; while nobody
+ * Several gateways on one port, and one process that counts for them all. A process that dies is started again; while none
  * counts, each worker goes on by itself.
  */
 export class Supervisor implements ServerProcess {
@@ -93,12 +93,12 @@ export class Supervisor implements ServerProcess {
     return this.#ready && this.#workers.some(worker => worker.isReady)
   }
 
-  /** What the workers answer, those that do in time; see questions.ts. */
+  /** Returns what the workers answer, those that do in time; see questions.ts. */
   async ask(about: string, details?: unknown): Promise<unknown[]> {
     return (await this.askEach(about, details)).map(({ answer }) => answer)
   }
 
-  /** The same with the process that gave each answer. */
+  /** Asks all workers, and returns each answer with the process that gave it. */
   async askEach(about: string, details?: unknown): Promise<{ readonly pid: number; readonly answer: unknown }[]> {
     const asked = this.#workers.map(async worker => {
       const { pid = 0 } = worker
@@ -112,7 +112,7 @@ export class Supervisor implements ServerProcess {
     return this.#workers.flatMap(({ pid }) => pid ?? [])
   }
 
-  /** A copy of what the workers listen on: they have it from the system, and this process has it not. */
+  /** Returns a copy of what the workers listen on: they have it from the system, and this process has it not. */
   async socket(): Promise<ListeningSocket | undefined> {
     const worker = this.#workers.find(one => one.isReady)
     if (worker === undefined) return undefined
@@ -219,7 +219,7 @@ export class Supervisor implements ServerProcess {
     else if (told.what === 'print' || told.what === 'printError') this.#say(told.what, told.line)
   }
 
-  /** What every worker says is said once. */
+  /** Prints once what every worker prints. */
   #say(how: 'print' | 'printError', line: string): void {
     const now = performance.now()
     for (const [known, at] of this.#lines) if (now - at > saidAgainMs) this.#lines.delete(known)

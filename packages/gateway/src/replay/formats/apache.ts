@@ -36,7 +36,7 @@ function fieldOf(argument: string | undefined, letter: string): known.Field {
   throw new Error(`the time format %{${argument}}t is not known; use %t, or %{usec}t for exact times`)
 }
 
-/** A reader for Apache's `LogFormat`: `%h %l %u %t "%r" %>s %b`; throws if it cannot be read back. */
+/** Returns a reader for Apache's `LogFormat`: `%h %l %u %t "%r" %>s %b`; throws if it cannot be read back. */
 export function apacheReader(format: string): LineReader {
   const text = format.replaceAll('\\"', '"')
   const parts: (string | known.Field)[] = []

@@ -5,18 +5,18 @@ import type { LineReader } from './format.ts'
 import { formats } from './index.ts'
 import { nginxReader } from './nginx.ts'
 
-/** What the user says about a log. */
+/** The user's statements about a log. */
 export interface FormatChoice {
   /** `auto`, the name of a format, or nginx's or Apache's own words for it. */
   readonly format?: string | undefined
-  /** Where JSON lines have what. */
+  /** The fields of JSON lines, by what they hold. */
   readonly fields?: string | undefined
 }
 
 /** A log that cannot be read, or a format that is not known. */
 export class FormatError extends Error {}
 
-/** The reader for a log that begins with `lines`; throws if there is none. `name` is the log's. */
+/** Chooses the reader for a log that begins with `lines`; throws if there is none. `name` is the log's. */
 export function chooseReader(
   { format = 'auto', fields }: FormatChoice,
   lines: readonly string[],
@@ -55,7 +55,7 @@ function named(format: string, lines: readonly string[], name: string): LineRead
   throw new FormatError(`${name} is not a log in the format ${format}; its first line is: ${shown(lines[0] ?? '')}`)
 }
 
-/** A line of a log for a person: short and printable. */
+/** Returns a line of a log for a person: short and printable. */
 export function shown(line: string): string {
   const short = line.length > 160 ? `${line.slice(0, 160)}…` : line
   return short.replace(/[^\x20-\x7e…]/g, '?')

@@ -42,7 +42,7 @@ export const combinedFormat: LogFormat = templateFormat('combined', combined)
 export const vhostFormat: LogFormat = vhost()
 export const commonFormat: LogFormat = templateFormat('common', [...common, skip])
 
-/** `example.com:443 203.0.113.9 - - […` */
+/** Returns the format that begins with a host: `example.com:443 203.0.113.9 - - […` */
 function vhost(): LogFormat {
   const withoutPort = {
     ...host,

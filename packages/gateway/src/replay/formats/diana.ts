@@ -32,7 +32,7 @@ export const dianaFormat: LogFormat = jsonFormat({
   },
 })
 
-/** The same with `replay:`: when rules decided, in which turn, and what they read of the call. */
+/** The format with `replay:`: when rules decided, in which turn, and what they read of the call. */
 export const dianaExactFormat: LogFormat = jsonFormat({
   ...{ format: 'diana with replay', tickUs: 1, time: 'start' },
   fields: new Set([...fields, 'headers', 'attributes']),

@@ -18,7 +18,10 @@ const end = [
   '"',
 ]
 
-/** Envoy's default access log. Envoy adds the address of the connection to X-Forwarded-For, behind those of proxies before it. */
+/**
+ * Returns the reader of Envoy's default access log. Envoy adds the address of the connection to X-Forwarded-For, behind those of
+ * proxies before it.
+ */
 function envoyReader(parts: readonly (typeof end)[number][]): LineReader {
   return withPeer(templateReader({ format: 'envoy', parts: [...begin, ...parts, ...end], time: 'start' }))
 }

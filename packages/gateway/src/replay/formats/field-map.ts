@@ -1,7 +1,7 @@
 import type { LineReader, LogEntry } from './format.ts'
 import { headersOf, momentOf, parseObject, textAt, valueAt } from './json.ts'
 
-/** What a map may name, with the unit of durations. */
+/** The names of durations that a map may have, with their units. */
 const durations: Readonly<Record<string, number>> = { s: 1e6, seconds: 1e6, ms: 1000, us: 1, ns: 0.001 }
 const simple = ['time', 'ip', 'method', 'path', 'query', 'status', 'host', 'user'] as const
 
@@ -9,7 +9,7 @@ const simple = ['time', 'ip', 'method', 'path', 'query', 'status', 'host', 'user
 export class FieldMapError extends Error {}
 
 /**
- * A reader for any JSON lines: `time=ts,ip=client.addr,method=req.method,path=req.url,status=code,duration.ms=took` and
+ * Returns a reader for any JSON lines: `time=ts,ip=client.addr,method=req.method,path=req.url,status=code,duration.ms=took` and
  * `header:x-account-id=account`, `attribute:plan=user.plan`, `headers=req.headers`, `time.end=ts`.
  */
 export function fieldMapReader(text: string): LineReader {

@@ -8,7 +8,7 @@ export type FieldWriter = (entry: LogEntry, text: string) => boolean
 export interface Field {
   /** As rules name it; undefined if it only helps to read the line. */
   readonly name?: string | undefined
-  /** How exactly a moment is written, in microseconds. */
+  /** The precision of a written moment, in microseconds. */
   readonly tickUs?: number | undefined
   readonly write: FieldWriter
   /** For speed, the same for a part of a line, without cutting it out. */
@@ -101,7 +101,7 @@ export const request: Field = {
 
 const usualMethods = ['GET', 'POST', 'HEAD', 'PUT', 'DELETE', 'OPTIONS', 'PATCH']
 
-/** The same text each time, if it is a usual one. */
+/** Reads a method; returns the same text each time, if it is a usual one. */
 function methodOf(line: string, from: number, to: number): string {
   for (const one of usualMethods) if (one.length === to - from && line.startsWith(one, from)) return one
   return line.slice(from, to)
@@ -181,7 +181,7 @@ export const secondsSinceEpoch: Field = moment(1_000_000, parseSeconds)
 export const millisecondsSinceEpoch: Field = moment(1000, text => parseDurationUs(text, 1000))
 export const microsecondsSinceEpoch: Field = moment(1, text => parseDurationUs(text, 1))
 
-/** A part of a second that stands behind its seconds. */
+/** Returns a part of a second that stands behind its seconds. */
 export function fraction(unitUs: number): Field {
   return {
     tickUs: unitUs,

@@ -24,7 +24,7 @@ export interface LogEntry {
   outcome: number | undefined
   /** True if the gateway answered in place of a service. */
   own: boolean
-  /** What the gateway decided, in its own log. */
+  /** The gateway's decision, in its own log. */
   verdict: 'passed' | 'refused' | undefined
   rule: string | undefined
 }
@@ -55,13 +55,16 @@ export function newEntry(): LogEntry {
 /** Reads the lines of one log. */
 export interface LineReader {
   readonly format: string
-  /** What lines of this log say: `ip`, `user`, `host`, `status`, `duration`, `header:referer`, …; `headers` if any may be there. */
+  /**
+   * The fields that lines of this log have: `ip`, `user`, `host`, `status`, `duration`, `header:referer`, …; `headers` if any may
+   * be there.
+   */
   readonly fields: ReadonlySet<string>
-  /** How exactly moments are written, in microseconds; 1 means exactly. */
+  /** The precision of written moments, in microseconds; 1 means exactly. */
   readonly tickUs: number
-  /** Which moment of a request is written. */
+  /** The moment of a request that is written. */
   readonly time: 'start' | 'end'
-  /** The same reader, which reads only some of the fields. */
+  /** Returns a reader that reads only some of the fields. */
   want?(isWanted: (name: string) => boolean): LineReader
   /** Fills in an entry; false if the line cannot be read. A line that says nothing of a request returns undefined. */
   read(line: string, entry: LogEntry): boolean | undefined
@@ -70,11 +73,11 @@ export interface LineReader {
 /** One format of logs. */
 export interface LogFormat {
   readonly name: string
-  /** A reader for a log that begins with these lines; undefined if they are of another format. */
+  /** Returns a reader for a log that begins with these lines; undefined if they are of another format. */
   recognize(lines: readonly string[]): LineReader | undefined
 }
 
-/** Whether a reader reads most of the lines. */
+/** True if a reader reads most of the lines. */
 export function readsMost(reader: LineReader, lines: readonly string[]): boolean {
   let good = 0
   let bad = 0

@@ -25,7 +25,7 @@ function read(text: string, entry: LogEntry): boolean | undefined {
   return entry.at >= 0 && peerWithPort.write(entry, found[1]!) && request.write(entry, asked)
 }
 
-/** What HAProxy writes of itself: `Proxy web started.` */
+/** True if a line is one that HAProxy writes of itself: `Proxy web started.` */
 function isNotice(text: string): boolean {
   return /(?:Proxy|Server|backend|frontend) \S+ (?:started|stopped|is )|^\[?(?:NOTICE|WARNING)/.test(text)
 }

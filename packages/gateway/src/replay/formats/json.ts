@@ -20,7 +20,7 @@ function inUtf8(text: string): string {
   return /[\x80-\xff]/.test(text) ? Buffer.from(text, 'latin1').toString('utf8') : text
 }
 
-/** The value at `request.remote_ip`, or under a name with a dot in it. */
+/** Returns the value at `request.remote_ip`, or under a name with a dot in it. */
 export function valueAt(object: Json, path: string): unknown {
   if (Object.hasOwn(object, path)) return object[path]
   let value: unknown = object
@@ -39,7 +39,7 @@ export function textAt(object: Json, path: string): string | undefined {
   return Array.isArray(value) && value.every(one => typeof one === 'string') ? value.join(', ') : undefined
 }
 
-/** A moment as logs write them: ISO 8601, or a number of seconds, milliseconds, microseconds or nanoseconds since 1970. */
+/** Returns a moment as logs write them: ISO 8601, or a number of seconds, milliseconds, microseconds or nanoseconds since 1970. */
 export function momentOf(value: unknown): number {
   if (typeof value === 'string' && value.length > 18 && value[4] === '-') return parseIsoTime(value)
   const number = Number(value)
@@ -49,10 +49,10 @@ export function momentOf(value: unknown): number {
   return number < 1e17 ? Math.round(number) : Math.floor(number / 1000)
 }
 
-/** A format of one JSON object per line. */
+/** Makes a format of one JSON object per line. */
 export function jsonFormat(
   reader: Omit<LineReader, 'read'> & {
-    /** Whether a line is of this format. */
+    /** True if a line is of this format. */
     is(object: Json): boolean
     readObject(object: Json, entry: LogEntry): boolean | undefined
   },

@@ -22,7 +22,10 @@ function fieldOf(variable: string): known.Field {
   return known.skip
 }
 
-/** A reader for nginx's `log_format`: `$remote_addr - $remote_user [$time_local] "$request" …`; throws if it cannot be read back. */
+/**
+ * Returns a reader for nginx's `log_format`: `$remote_addr - $remote_user [$time_local] "$request" …`; throws if it cannot be read
+ * back.
+ */
 export function nginxReader(format: string): LineReader {
   const parts: (string | known.Field)[] = []
   let at = 0
@@ -35,7 +38,7 @@ export function nginxReader(format: string): LineReader {
   return templateReader({ format: 'nginx', parts: tidy(parts), time: 'end' })
 }
 
-/** Without empty texts; a path with a query right behind it is one target. */
+/** Removes empty texts; a path with a query right behind it becomes one target. */
 export function tidy(parts: readonly (string | known.Field)[]): (string | known.Field)[] {
   const all: (string | known.Field)[] = []
   for (const part of parts) {

@@ -10,11 +10,11 @@ export interface Template {
 
 interface Step {
   readonly field: Field
-  /** What ends the field; empty for the last one. */
+  /** The text that ends the field; empty for the last one. */
   readonly end: string
-  /** Whether it stands between quotes, where a quote has a backslash before it. */
+  /** True if it stands between quotes, where a quote has a backslash before it. */
   readonly isQuoted: boolean
-  /** Whether no rule asks for it. */
+  /** True if no rule asks for it. */
   readonly isSkipped: boolean
 }
 
@@ -78,7 +78,7 @@ function writeField(field: Field, entry: LogEntry, line: string, from: number, t
   return field.writeAt === undefined ? field.write(entry, line.slice(from, to)) : field.writeAt(entry, line, from, to)
 }
 
-/** Whether an odd number of backslashes stands before a sign. */
+/** True if an odd number of backslashes stands before a sign. */
 function isEscaped(line: string, from: number, to: number): boolean {
   let at = to - 1
   while (at >= from && line.charCodeAt(at) === 0x5c) at--
@@ -87,7 +87,7 @@ function isEscaped(line: string, from: number, to: number): boolean {
 
 const controls: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', v: '\v', b: '\b' }
 
-/** What Apache and nginx have escaped: `\x22`, `\"`, `\\`, `\n`. */
+/** Reads what Apache and nginx have escaped: `\x22`, `\"`, `\\`, `\n`. */
 export function unescapeText(text: string): string {
   return text.replace(/\\(?:x([0-9A-Fa-f]{2})|(.))/g, (_all, hex: string | undefined, sign: string) => {
     return hex === undefined ? (controls[sign] ?? sign) : String.fromCharCode(Number.parseInt(hex, 16))

@@ -5,7 +5,7 @@ const months: Readonly<Record<string, number>> = {
 let clfText = ''
 let clfUs = Number.NaN
 
-/** `10/Oct/2026:13:55:36 +0200`, with fractions of a second as HAProxy writes them; NaN if it is none. */
+/** Reads `10/Oct/2026:13:55:36 +0200`, with fractions of a second as HAProxy writes them; NaN if it is none. */
 export function parseClfTime(text: string): number {
   // lines of one second follow each other
   if (text === clfText) return clfUs
@@ -24,7 +24,7 @@ export function parseClfTime(text: string): number {
   return clfUs
 }
 
-/** The same for a part of a line. */
+/** Reads such a time from a part of a line. */
 export function parseClfTimeAt(line: string, from: number, to: number): number {
   return clfText.length === to - from && line.startsWith(clfText, from) ? clfUs : parseClfTime(line.slice(from, to))
 }
@@ -32,7 +32,7 @@ export function parseClfTimeAt(line: string, from: number, to: number): number {
 let isoText = ''
 let isoUs = Number.NaN
 
-/** `2026-10-10T13:55:36.123456Z` or with an offset; without one it is UTC. NaN if it is none. */
+/** Reads `2026-10-10T13:55:36.123456Z` or with an offset; without one it is UTC. NaN if it is none. */
 export function parseIsoTime(text: string): number {
   // the second and the zone are cached, fractions are not
   const end = fractionEnd(text)
@@ -64,7 +64,7 @@ export function parseSeconds(text: string): number {
   return Number(parts[1]) * 1e6 + Number((parts[2] ?? '').slice(0, 6).padEnd(6, '0'))
 }
 
-/** A duration in a unit of so many microseconds; NaN for a hyphen and for what is no number. */
+/** Returns a duration in a unit of so many microseconds; NaN for a hyphen and for what is no number. */
 export function parseDurationUs(text: string, unitUs: number): number {
   if (!/^\d{1,17}(?:\.\d{1,9})?$/.test(text)) return Number.NaN
   return Math.round(Number(text) * unitUs)

@@ -71,7 +71,7 @@ class W3cReader implements LineReader {
     return header === undefined ? known.skip : known.header(header)
   }
 
-  /** CloudFront encodes spaces and other signs of headers; IIS writes spaces as plus signs. */
+  /** Decodes a text: CloudFront encodes spaces and other signs of headers; IIS writes spaces as plus signs. */
   #decoded(text: string): string {
     if (!this.#isCloudFront) return text.replaceAll('+', ' ')
     if (!text.includes('%')) return text

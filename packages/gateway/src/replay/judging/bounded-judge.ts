@@ -38,11 +38,11 @@ export class BoundedJudge implements Judge {
   #tick: Tick = newTick(Number.NEGATIVE_INFINITY)
   /** Ticks whose calls may have come after later ones. */
   readonly #open: Tick[] = []
-  /** By rule and slot: whether calls of the tick may have been refused. */
+  /** True, by rule and slot, if calls of the tick may have been refused. */
   readonly #hot: boolean[][]
   /** By rule and slot: the callers of the tick that is settled. */
   readonly #callers: CallerTick[][]
-  /** Whether any call can cost more than a rule ever admits. */
+  /** True if any call can cost more than a rule ever admits. */
   readonly #hasTooLarge: boolean
   #hotCalls = 0
   #sure = 0
@@ -150,7 +150,7 @@ export class BoundedJudge implements Judge {
     figures.denied++
   }
 
-  /** No call that comes from now on came before `next`. */
+  /** Advances the bounds: no call that comes from now on came before `next`. */
   #advance(next: number): void {
     const tick = this.#tick
     if (tick.calls > 0) {

@@ -17,7 +17,7 @@ export class EntryCalls {
   readonly #addressOf: ReplayLimiter['addressOf']
   readonly #forwardedBy: string
   readonly #userAs: string | undefined
-  /** The address in a log may already be that of the caller. */
+  /** True if the address in a log may already be that of the caller. */
   readonly #isCaller: boolean
   readonly #targets = new Map<string, Target | undefined>()
   readonly #addresses = new Map<string, string | undefined>()
@@ -29,7 +29,7 @@ export class EntryCalls {
     this.#userAs = options.userAs
   }
 
-  /** Undefined for a request that the gateway answers before any rule is asked. */
+  /** Returns the call of an entry; undefined for a request that the gateway answers before any rule is asked. */
   callOf(entry: LogEntry): Call | undefined {
     const target = this.#targetOf(entry.target)
     if (target === undefined) return undefined

@@ -140,7 +140,7 @@ export class ExactJudge implements Judge {
   }
 }
 
-/** How long a caller is kept after their last call. */
+/** Returns how long a caller is kept after their last call. */
 function memoryUs({ limits, blockMs, blockGrowth }: CompiledRule): number {
   const blockedMs = blockGrowth ? blockGrowth.maxMs + blockGrowth.forgetAfterMs : (blockMs ?? 0)
   return (Math.max(...limits.map(({ periodMs }) => periodMs)) + blockedMs) * 1000

@@ -1,9 +1,9 @@
 import type { Call } from 'diana-limiter'
 import type { RuleFigures, TotalFigures } from '../report/figures.ts'
 
-/** What a log says of a call besides the call itself. */
+/** The statements of a log about a call besides the call itself. */
 export interface LoggedCall {
-  /** When it came, in microseconds since 1970: exactly, or the beginning of the tick in which it came. */
+  /** The moment when it came, in microseconds since 1970: exact, or the beginning of the tick in which it came. */
   readonly at: number
   /** The order of calls of one moment, if the log has it. */
   readonly turn: number
@@ -12,9 +12,9 @@ export interface LoggedCall {
   readonly durationUs: number
   /** The order of its end among the turns of calls, if the log has it. */
   readonly endTurn?: number | undefined
-  /** How much of the duration the call had waited because of a rule. */
+  /** The part of the duration that the call had waited because of a rule. */
   readonly waitUs?: number | undefined
-  /** Whether the caller left before the answer. */
+  /** True if the caller left before the answer. */
   readonly left?: boolean | undefined
   /** The status by which rules judged its end, if it is not `status`: 0 if they did not know it. */
   readonly outcome?: number | undefined

@@ -5,7 +5,7 @@ type Rule = RuleDocument['rules'][number]
 /** A rule that a log says too little for. */
 export interface Unjudged {
   readonly id: string
-  /** What the rule needs and the log does not have. */
+  /** The fields that the rule needs and the log does not have. */
   readonly missing: readonly string[]
 }
 
@@ -21,7 +21,7 @@ export function findUnjudged(document: RuleDocument, known: ReadonlySet<string>)
   })
 }
 
-/** What a rule reads of a call: of each list, one is enough. */
+/** Returns what a rule reads of a call: of each list, one is enough. */
 function needsOf(rule: Rule, document: RuleDocument): string[][] {
   const needs = rule.by.map(name => alternativesOf(name, document))
   const { host, header } = rule.match
@@ -43,7 +43,7 @@ function alternativesOf(name: string, { identify }: RuleDocument): string[] {
   return [`attribute:${name}`, ...sources.map(fieldOf)]
 }
 
-/** The field of a log in which a dimension is found. */
+/** Returns the field of a log in which a dimension is found. */
 function fieldOf(name: string): string {
   if (name === 'resource' || name === 'method' || name.startsWith('query:')) return 'path'
   if (name.startsWith('jwt:')) return 'header:authorization'
@@ -57,7 +57,7 @@ function isKnown(name: string, known: ReadonlySet<string>): boolean {
   return name.startsWith('cookie:') && (known.has('headers') || known.has('header:cookie'))
 }
 
-/** What to write into a log so that a rule can be judged. */
+/** Says what to write into a log so that a rule can be judged. */
 export function remedyFor(missing: readonly string[], format: string): string {
   const names = missing.flatMap(one => one.split(' or '))
   const header = names.find(name => name.startsWith('header:'))?.slice('header:'.length)

@@ -2,8 +2,8 @@ import type { CompiledRule } from 'diana-limiter/gateway'
 import type { Uncertainty } from './bounds/floor.ts'
 
 /**
- * How exactly the moments of calls are known if a log has ticks. Calls that wait for a concurrency slot are charged by the other rules
- * when they get one.
+ * Returns how exactly the moments of calls are known if a log has ticks. Calls that wait for a concurrency slot are charged by the
+ * other rules when they get one.
  */
 export function uncertaintyOf(rules: readonly CompiledRule[], tickUs: number, isStartOfTick: boolean): Uncertainty {
   const waits = rules.map(rule =>

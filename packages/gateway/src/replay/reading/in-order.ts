@@ -1,6 +1,6 @@
 import type { LogEntry } from '../formats/format.ts'
 
-/** Calls are put in order within so much time of the log, and so many of them. */
+/** Calls are put in order within this time of the log, and at most this number of them at once. */
 const SLACK_US = 60_000_000
 const MOST = 1 << 17
 const ENOUGH = 1 << 13
@@ -25,7 +25,7 @@ export class InOrder {
     return this.#pending.push(entry) >= ENOUGH && this.#isDue()
   }
 
-  /** The entries before which none can come any more; all if `isEnd` is true. */
+  /** Returns the entries before which none can come any more; all if `isEnd` is true. */
   take(isEnd: boolean): LogEntry[] {
     const pending = this.#pending
     if (!this.#isSorted) pending.sort((a, b) => a.at - b.at || a.turn - b.turn)

@@ -27,7 +27,7 @@ export class LineSplitter {
     if (from < chunk.length) this.#keep(chunk.slice(from))
   }
 
-  /** The last line has no line break. */
+  /** Ends the text: the last line has no line break. */
   end(onLine: (line: string) => void): void {
     this.#flush(onLine)
   }

@@ -10,7 +10,7 @@ export interface LogSource {
   readonly name: string
   /** Bytes as they are stored; undefined if that is not known. */
   readonly size: number | undefined
-  /** How many of them have been read. */
+  /** Returns the number of bytes that have been read. */
   readonly bytesRead: () => number
   /** The text of the log, byte by byte as characters. Throws a LogError. */
   readonly chunks: AsyncIterable<string>
@@ -92,7 +92,7 @@ async function* textOf(name: string, stream: Readable): AsyncGenerator<string> {
   }
 }
 
-/** Packed logs are known by their first bytes, whatever their name is. */
+/** Unpacks logs that are packed, which is known by their first bytes, whatever their name is. */
 function unpack(name: string, head: Buffer, bytes: AsyncIterable<Buffer>): AsyncIterable<unknown> {
   if (head[0] === 0x1f && head[1] === 0x8b) return through(bytes, zlib.createGunzip({ chunkSize: CHUNK_BYTES }))
   if (head.length >= 4 && head.readUInt32LE(0) === 0xfd2fb528) {

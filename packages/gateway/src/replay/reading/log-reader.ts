@@ -3,7 +3,7 @@ import { type LineReader, type LogEntry, newEntry } from '../formats/format.ts'
 import { LineSplitter } from './line-splitter.ts'
 import { LogError, type LogSource } from './log-chunks.ts'
 
-/** What became of the lines of one log. */
+/** The progress and faults of the reading of one log. */
 export interface LogStatus {
   readonly name: string
   reader: LineReader | undefined
@@ -11,7 +11,7 @@ export interface LogStatus {
   /** Lines that could not be read, and the first of them. */
   bad: number
   readonly badLines: { readonly line: number; readonly text: string }[]
-  /** Why the log was not read to its end. */
+  /** The reason why the log was not read to its end. */
   fault: string | undefined
 }
 

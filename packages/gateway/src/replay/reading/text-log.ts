@@ -3,10 +3,10 @@ import { stat } from 'node:fs/promises'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { LogError, type LogSource } from './log-chunks.ts'
 
-/** So much is read between two turns of the event loop: other work goes on meanwhile. */
+/** The length that is read between two turns of the event loop: other work goes on meanwhile. */
 const PIECE = 65_536
 
-/** A log that is a text in memory. */
+/** Returns a log that is a text in memory. */
 export function textLog(name: string, text: string): LogSource {
   async function* chunks(): AsyncGenerator<string> {
     for (let at = 0; at < text.length; at += PIECE) {
@@ -17,7 +17,7 @@ export function textLog(name: string, text: string): LogSource {
   return { name, size: text.length, bytesRead: () => text.length, chunks: chunks(), close: () => {} }
 }
 
-/** The last `bytes` of a file, from the beginning of a line on. */
+/** Returns the last `bytes` of a file, from the beginning of a line on. */
 export async function endOfLog(path: string, bytes: number): Promise<LogSource> {
   const { size } = await stat(path).catch((error: NodeJS.ErrnoException) => {
     throw new LogError(`${path} cannot be read (${error.code})`)

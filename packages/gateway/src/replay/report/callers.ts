@@ -1,8 +1,34 @@
 import { SlidingCounts } from '../judging/bounds/sliding-counts.ts'
 import { copyOf } from '../reading/copy-text.ts'
 import { Distinct } from './distinct.ts'
-import { NumberCounts } from './number-counts.ts'
 import { Timeline } from './timeline.ts'
+
+/** Counts how often each number came; numbers above 999 are rounded up to three digits, so that there are few of them. */
+class NumberCounts {
+  readonly #counts = new Map<number, number>()
+
+  add(value: number, times = 1): void {
+    const rounded = roundUp(value)
+    this.#counts.set(rounded, (this.#counts.get(rounded) ?? 0) + times)
+  }
+
+  get size(): number {
+    let size = 0
+    for (const times of this.#counts.values()) size += times
+    return size
+  }
+
+  /** Numbers in rising order, each with how often it came. */
+  sorted(): [value: number, times: number][] {
+    return [...this.#counts].sort(([a], [b]) => a - b)
+  }
+}
+
+function roundUp(value: number): number {
+  if (value < 1000) return value
+  const step = 10 ** (Math.floor(Math.log10(value)) - 2)
+  return Math.ceil(value / step) * step
+}
 
 /** One caller of a rule. */
 export interface CallerFigures {
@@ -37,7 +63,7 @@ export class Callers {
   readonly least: number[] = []
   readonly most: number[] = []
   readonly peaks: NumberCounts = new NumberCounts()
-  /** How many calls came in a window of the clock, of all callers. */
+  /** The numbers of calls in a window of the clock, of all callers. */
   readonly windows: NumberCounts = new NumberCounts()
   /** Callers who have left the table and were refused, the most refused ones. */
   #hit: CallerFigures[] = []
@@ -65,7 +91,7 @@ export class Callers {
     this.#onForget = onForget
   }
 
-  /** The slot of a caller; undefined if there are too many. */
+  /** Returns the slot of a caller; undefined if there are too many. */
   slotOf(key: string): number | undefined {
     const known = this.#slots.get(key)
     if (known !== undefined) return known
@@ -116,7 +142,7 @@ export class Callers {
     timeline.add(x, calls, least, most)
   }
 
-  /** Whether a caller's calls are recorded one bin after another. */
+  /** True if a caller's calls are recorded one bin after another. */
   isFollowed(slot: number): boolean {
     return this.#timelines.size > 0 && this.#timelines.has(slot)
   }
@@ -130,7 +156,7 @@ export class Callers {
     for (const [key, slot] of this.#slots) if (this.#lastAt[slot]! < since) this.#fold(key, slot)
   }
 
-  /** How many callers there were; an estimate if not all could be kept. */
+  /** Returns the number of callers; an estimate if not all could be kept. */
   get count(): number {
     return this.#isFolding ? Math.max(this.#distinct.count, this.#slots.size) : this.#slots.size
   }
@@ -149,7 +175,7 @@ export class Callers {
     for (const [key, slot] of this.#slots) yield this.#figures(key, slot)
   }
 
-  /** The same, and those folded ones that were refused most. */
+  /** Returns the callers, and those folded ones that were refused most. */
   *all(): Generator<CallerFigures> {
     yield* this.present()
     yield* this.#hit

@@ -25,7 +25,7 @@ export class Distinct {
   }
 }
 
-/** FNV-1a, mixed once more: its low bits alone are not random enough. */
+/** Computes FNV-1a, mixed once more: its low bits alone are not random enough. */
 function hashText(text: string): number {
   let hash = 0x811c9dc5
   for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)

@@ -31,7 +31,7 @@ export function parseCondition(text: string): Condition {
   }
 }
 
-/** Why a report fails a condition, in one line; undefined if it passes. The most that can have been refused counts. */
+/** Says why a report fails a condition, in one line; undefined if it passes. The most that can have been refused counts. */
 export function failureOf(condition: Condition, report: Report): string | undefined {
   const { rule: id, figure } = condition
   const rule = id === undefined ? undefined : report.rules.find(one => one.id === id)

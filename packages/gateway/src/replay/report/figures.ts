@@ -2,7 +2,7 @@ import type { CompiledRule } from 'diana-limiter/gateway'
 import { Callers } from './callers.ts'
 import { Timeline } from './timeline.ts'
 
-/** What is counted of one rule. */
+/** The counts of one rule. */
 export interface RuleFigures {
   readonly rule: CompiledRule
   calls: number
@@ -14,7 +14,10 @@ export interface RuleFigures {
   readonly timeline: Timeline
 }
 
-/** `widthUs` is how exactly the moments of calls are known; `onForget` is called with the slots of callers that leave the table. */
+/**
+ * Creates the figures of a rule; `widthUs` is the precision of moments, and `onForget` is called with the slots of callers that
+ * leave the table.
+ */
 export function createRuleFigures(
   rule: CompiledRule,
   widthUs: number,
@@ -28,7 +31,7 @@ export function createRuleFigures(
   return { rule, calls: 0, denied: 0, untracked: 0, callers, timeline: new Timeline() }
 }
 
-/** How many calls a rule has refused. */
+/** Returns how many calls a rule has refused. */
 export function refusedBy({ callers, denied, untracked }: RuleFigures): { least: number; most: number } {
   const { folded } = callers
   let least = folded.least + denied
@@ -40,7 +43,7 @@ export function refusedBy({ callers, denied, untracked }: RuleFigures): { least:
   return { least, most }
 }
 
-/** What is counted of all calls. */
+/** The counts of all calls. */
 export class TotalFigures {
   calls = 0
   least = 0

@@ -2,7 +2,7 @@ import { formatDuration } from 'diana-limiter'
 import { LONGEST_CALL_US } from '../judging/bounds/rule-bounds.ts'
 import type { Replayed } from '../replay.ts'
 
-/** What has to be known to read the numbers of a report: what the log does not say, and what was assumed. */
+/** Returns notes that a reader of the numbers needs: what the log does not say, and what was assumed. */
 export function notesOf(replayed: Replayed): string[] {
   const { tickUs, isEndTime, fields, late, latestUs, unroutable, judged } = replayed
   const notes: string[] = []

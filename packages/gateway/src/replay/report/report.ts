@@ -2,8 +2,7 @@ import { describeKey, formatDuration } from 'diana-limiter'
 import type { CompiledRule } from 'diana-limiter/gateway'
 import { remedyFor } from '../judging/needs.ts'
 import type { Judged, Replayed } from '../replay.ts'
-import type { CallerFigures } from './callers.ts'
-import { refusalCurve } from './curve.ts'
+import type { CallerFigures, Callers } from './callers.ts'
 import { type RuleFigures, refusedBy } from './figures.ts'
 import { notesOf } from './notes.ts'
 import type { Timeline } from './timeline.ts'
@@ -44,7 +43,7 @@ export interface RuleReport {
   readonly top: readonly CallerReport[]
   readonly worstMinute?: ({ readonly at: string } & Range) | undefined
   readonly timeline: TimelineReport
-  /** How many callers had which peak. */
+  /** The number of callers by peak. */
   readonly peaks: readonly (readonly [peak: number, callers: number])[]
   /** For limits around the present one, the share of calls and of callers that would have been refused. */
   readonly curve: readonly (readonly [limit: number, calls: number, callers: number])[]
@@ -71,15 +70,15 @@ export interface LogReport {
   readonly bad: number
   readonly from: string | undefined
   readonly to: string | undefined
-  /** How exactly the log says when calls came: `exact`, or a duration such as `1s`. */
+  /** The precision with which the log says when calls came: `exact`, or a duration such as `1s`. */
   readonly resolution: string
-  /** What has to be known to read the numbers. */
+  /** Notes that a reader of the numbers needs. */
   readonly notes: readonly string[]
 }
 
 export interface Report extends RulesReport {
   readonly log: LogReport
-  /** What the rules of `--against` would have done. */
+  /** The report of the rules of `--against`. */
   readonly against?: RulesReport | undefined
 }
 
@@ -166,7 +165,7 @@ function shorten(callers: CallerFigures[]): CallerFigures[] {
   return callers
 }
 
-/** A caller as people read it. */
+/** Returns a caller as people read it. */
 export function nameOf(key: string, { by }: Pick<CompiledRule, 'by'>): string {
   if (by.length === 0) return 'all calls together'
   const parts = Object.entries(describeKey(key, by)).map(([name, { value, countedBy }]) => {
@@ -195,4 +194,30 @@ function timelineReport({ bins, binUs }: Timeline): TimelineReport {
       return [(bin * binUs) / 1e6, calls, least, most]
     })
   return { binSeconds: binUs / 1e6, rows }
+}
+
+const STEPS = 24
+
+/**
+ * Returns, for limits from a tenth of the present one to ten times, the share of calls and of callers that would have been refused:
+ * of calls in windows of the clock, and of callers those whose peak is higher.
+ */
+function refusalCurve(callers: Callers, limit: number): [limit: number, calls: number, callers: number][] {
+  const windows = callers.windows.sorted()
+  const peaks = callers.peaks.sorted()
+  const all = windows.reduce((sum, [calls, times]) => sum + calls * times, 0)
+  const people = peaks.reduce((sum, [, times]) => sum + times, 0)
+  if (all === 0) return []
+  return limitsAround(Math.max(1, limit)).map(one => {
+    const refused = windows.reduce((sum, [calls, times]) => sum + Math.max(0, calls - one) * times, 0)
+    const hit = peaks.reduce((sum, [peak, times]) => sum + (peak > one ? times : 0), 0)
+    return [one, refused / all, people === 0 ? 0 : hit / people]
+  })
+}
+
+/** Returns whole numbers, each once, the present limit among them. */
+function limitsAround(limit: number): number[] {
+  const limits = new Set([limit])
+  for (let step = 0; step <= STEPS; step++) limits.add(Math.max(1, Math.round(limit * 10 ** ((2 * step) / STEPS - 1))))
+  return [...limits].sort((a, b) => a - b)
 }

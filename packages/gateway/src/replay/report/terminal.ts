@@ -2,7 +2,7 @@ import type { Range, Report, RuleReport, RulesReport } from './report.ts'
 
 const number = new Intl.NumberFormat('en')
 
-/** A report as lines for a terminal. */
+/** Returns a report as lines for a terminal. */
 export function terminalLines(report: Report): string[] {
   const { log } = report
   const lines = log.files.map(({ name, format, lines, bad, fault }) => {

@@ -1,4 +1,4 @@
-/** What happened in one bin of time. */
+/** The events in one bin of time. */
 export interface Bin {
   calls: number
   least: number

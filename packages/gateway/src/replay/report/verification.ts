@@ -2,7 +2,7 @@ import type { Verdict } from 'diana-limiter'
 import type { LoggedCall } from '../judging/judge.ts'
 import { isoOf } from './report.ts'
 
-/** What the gateway logged of its decision. */
+/** The decision that the gateway logged. */
 interface LoggedVerdict extends LoggedCall {
   readonly verdict?: 'passed' | 'refused' | undefined
   readonly rule?: string | undefined

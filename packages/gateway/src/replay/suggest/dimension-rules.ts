@@ -1,4 +1,4 @@
-/** A rule file that only counts: one rule per dimension and period, such as `ip/m`; limits so high that nothing is refused. */
+/** Writes a rule file that only counts: one rule per dimension and period, such as `ip/m`; limits so high that nothing is refused. */
 export function rulesForDimensions(words: readonly string[]): string {
   const rules = words.map(word => {
     const slash = word.lastIndexOf('/')

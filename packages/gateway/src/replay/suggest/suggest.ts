@@ -10,7 +10,7 @@ export interface Suggestion {
   readonly by: readonly string[]
   readonly period: string
   readonly callers: number
-  /** Of callers, the most calls of each in any period. */
+  /** The highest number of calls of each caller in any period. */
   readonly peaks: {
     readonly p50: number
     readonly p90: number
@@ -84,14 +84,14 @@ function percentile(peaks: Peaks, count: number, share: number): number {
   return peaks.at(-1)?.[0] ?? 0
 }
 
-/** The median distance from the median. */
+/** Returns the median distance from the median. */
 function deviation(peaks: Peaks, count: number): number {
   const median = percentile(peaks, count, 0.5)
   const distances = peaks.map(([peak, times]) => [Math.abs(peak - median), times] as const).sort(([a], [b]) => a - b)
   return percentile(distances, count, 0.5)
 }
 
-/** Up to 1, 2 or 5 times a power of ten. */
+/** Rounds up to 1, 2 or 5 times a power of ten. */
 export function roundUp(value: number): number {
   const power = 10 ** Math.floor(Math.log10(Math.max(1, value)))
   for (const step of [1, 2, 5]) if (value <= step * power) return step * power
@@ -135,7 +135,7 @@ function outliersOf(callers: Callers, limit: number, rule: RuleFigures['rule']):
   return above.sort((a, b) => b.peak - a.peak).slice(0, MOST_OUTLIERS)
 }
 
-/** A rule file with the suggested limits, in shadow: nothing is refused by it yet. */
+/** Returns a rule file with the suggested limits, in shadow: nothing is refused by it yet. */
 export function suggestedFile(suggestions: readonly Suggestion[], document: RuleDocument): string {
   const lines = [
     '# Suggested by diana replay. In shadow: counted and reported, never refused. Remove whenFull to enforce a rule.',

@@ -14,7 +14,7 @@ export interface AuthorizationParts {
   readonly deadlineMs: () => number
 }
 
-/** Envoy's external authorization, version 3, which the Gateway API of Kubernetes has as well. */
+/** Serves Envoy's external authorization, version 3, which the Gateway API of Kubernetes has as well. */
 export function authorizationService({ limiter, peers, deadlineMs }: AuthorizationParts): UnaryMethod {
   return {
     kind: 'unary',
@@ -41,7 +41,7 @@ function respond(verdict: Verdict): Buffer {
   return writeCheckResponse(verdict, Date.now())
 }
 
-/** The proxy's caller may be a proxy that is trusted as well. */
+/** Returns the address of a request's caller; the proxy's caller may be a proxy that is trusted as well. */
 function addressOf({ source, headers }: CheckRequest, peers: Peers, peer: string | undefined): string | undefined {
   return peers.callerOf(peer, source, headers[peers.document.forwardedBy])
 }

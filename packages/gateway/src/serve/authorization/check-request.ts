@@ -1,7 +1,7 @@
 import { GrpcError, status } from '../grpc/grpc-error.ts'
 import { ProtoReader, tagOf, wire } from '../protobuf/proto-reader.ts'
 
-/** What Diana reads of `envoy.service.auth.v3.CheckRequest`. */
+/** The fields of `envoy.service.auth.v3.CheckRequest` that Diana reads. */
 export interface CheckRequest {
   /** The address of the proxy's caller. */
   readonly source: string | undefined
@@ -9,7 +9,7 @@ export interface CheckRequest {
   readonly path: string
   readonly host: string
   readonly headers: Readonly<Record<string, string>>
-  /** What the proxy's configuration adds. */
+  /** The values that the proxy's configuration adds. */
   readonly extensions: Readonly<Record<string, string>>
 }
 
@@ -42,7 +42,7 @@ export function readCheckRequest(message: Buffer): CheckRequest {
   return fields
 }
 
-/** AttributeContext: source = 1, request = 4, context_extensions = 10. */
+/** Reads AttributeContext: source = 1, request = 4, context_extensions = 10. */
 function attributes(fields: Fields): Visit {
   return (tag, reader) => {
     if (tag === at(1)) return nested(reader, peer(fields))
@@ -51,7 +51,7 @@ function attributes(fields: Fields): Visit {
   }
 }
 
-/** Peer.address = 1, Address.socket_address = 1, SocketAddress.address = 2. */
+/** Reads Peer.address = 1, Address.socket_address = 1, SocketAddress.address = 2. */
 function peer(fields: Fields): Visit {
   return (tag, reader) => {
     if (tag !== at(1)) return false
@@ -66,7 +66,7 @@ function peer(fields: Fields): Visit {
   }
 }
 
-/** HttpRequest: method = 2, headers = 3, path = 4, host = 5, header_map = 13. */
+/** Reads HttpRequest: method = 2, headers = 3, path = 4, host = 5, header_map = 13. */
 function http(fields: Fields): Visit {
   return (tag, reader) => {
     if (tag === at(2)) fields.method = reader.text()
@@ -92,7 +92,7 @@ function readEntry(reader: ProtoReader, map: Record<string, string>, fields: Fie
   return add(map, key, value, fields)
 }
 
-/** HeaderValue: key = 1, value = 2, raw_value = 3; a name may come several times. */
+/** Reads HeaderValue: key = 1, value = 2, raw_value = 3; a name may come several times. */
 function readHeaderValue(reader: ProtoReader, fields: Fields): true {
   let key = ''
   let value = ''

@@ -9,7 +9,7 @@ const overwrite = 2
 
 const writer = new ProtoWriter()
 
-/** `envoy.service.auth.v3.CheckResponse`, as a frame of gRPC. */
+/** Writes `envoy.service.auth.v3.CheckResponse`, as a frame of gRPC. */
 export function writeCheckResponse(verdict: Verdict, nowMs: number): Buffer {
   writer.begin(frameHeadBytes)
   if (verdict.allowed) {
@@ -30,7 +30,7 @@ export function writeCheckResponse(verdict: Verdict, nowMs: number): Buffer {
   return writer.end(writeFrameHead)
 }
 
-/** For a request that no rule was asked about. */
+/** Writes the answer to a request that no rule was asked about. */
 export function writeBadRequest(detail: string): Buffer {
   writer.begin(frameHeadBytes)
   writer.message(1, () => void writer.number(1, status.invalidArgument).text(2, detail))
@@ -39,7 +39,7 @@ export function writeBadRequest(detail: string): Buffer {
   return writer.end(writeFrameHead)
 }
 
-/** DeniedHttpResponse: status = 1, headers = 2, body = 3. */
+/** Writes DeniedHttpResponse: status = 1, headers = 2, body = 3. */
 function writeDenied(httpStatus: number, headers: readonly HeaderLine[], body: string): void {
   writer.message(2, () => {
     writer.message(1, () => void writer.number(1, httpStatus))

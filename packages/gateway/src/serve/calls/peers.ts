@@ -3,7 +3,7 @@ import type { TLSSocket } from 'node:tls'
 import type { ProxyTrust } from 'diana-limiter/filter'
 import { createAddressReader, type LiveDocument } from 'diana-limiter/gateway'
 
-/** Who may ask if the rule file does not say. */
+/** The peers that may ask if the rule file does not say. */
 const thisMachine: readonly string[] = ['127.0.0.0/8', '::1']
 
 const maxProxies = 64
@@ -15,7 +15,7 @@ const maxKnown = 1000
  */
 export class Peers implements ProxyTrust {
   readonly #document: LiveDocument
-  /** What was found of peers, as long as the rule file trusts the same ones. */
+  /** The findings about peers, kept as long as the rule file trusts the same ones. */
   #known: { readonly of: unknown; readonly peers: Map<string, boolean> } | undefined
   #ofThisMachine: { readonly forwardedBy: string; readonly read: ProxyTrust['addressOf'] } | undefined
 
@@ -31,8 +31,8 @@ export class Peers implements ProxyTrust {
   readonly addressOf: ProxyTrust['addressOf'] = (peer, forwarded) => this.#reader()(peer, forwarded)
 
   /**
-   * The address of a caller that a proxy names in a message, beside what the caller has sent in the header that `forwardedBy` names:
-   * as if the proxy had added it to that header, as proxies do that ask over HTTP.
+   * Returns the address of a caller that a proxy names in a message, beside what the caller has sent in the header that
+   * `forwardedBy` names: as if the proxy had added it to that header, as proxies do that ask over HTTP.
    */
   callerOf(peer: string | undefined, named: string | undefined, sent: string | undefined): string | undefined {
     if (named === undefined) return this.addressOf(peer, sent)
@@ -41,13 +41,13 @@ export class Peers implements ProxyTrust {
     return this.addressOf(peer ?? '127.0.0.1', sent === undefined ? item : `${sent}, ${item}`)
   }
 
-  /** Whether the other side of a connection may ask: a proxy that is trusted, or one that a verified certificate identifies. */
+  /** True if the other side of a connection may ask: a proxy that is trusted, or one that a verified certificate identifies. */
   mayAsk(socket: Socket): boolean {
     const { encrypted, authorized } = socket as TLSSocket
     return (encrypted === true && authorized === true) || this.isTrusted(socket.remoteAddress)
   }
 
-  /** Whether a peer is trusted; the other side of a Unix socket has no address, and is of this machine. */
+  /** True if a peer is trusted; the other side of a Unix socket has no address, and is of this machine. */
   readonly isTrusted = (peer: string | undefined): boolean => {
     if (peer === undefined) return true
     const { trustProxy } = this.#document

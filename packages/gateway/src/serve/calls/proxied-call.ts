@@ -16,8 +16,8 @@ export interface ProxiedRequest {
 }
 
 /**
- * The call of such a request, in the one spelling that the gateway judges; a text that says what is wrong with the request if it
- * has none.
+ * Returns the call of such a request, in the one spelling that the gateway judges; a text that says what is wrong with the request
+ * if it has none.
  */
 export function proxiedCall({ method, target, host, ip, headers, attributes }: ProxiedRequest): Call | string {
   const url = settledTarget(target)

@@ -53,12 +53,12 @@ export class GrpcCall implements GrpcStream {
     if (this.#isStream) this.end()
   }
 
-  /** Whether its request has not arrived completely. */
+  /** True if its request has not arrived completely. */
   get isArriving(): boolean {
     return this.#isArriving && !this.#isAnswered
   }
 
-  /** Whether its stream has ended in any way. */
+  /** True if its stream has ended in any way. */
   get isGone(): boolean {
     return this.#stream.destroyed
   }
@@ -76,7 +76,7 @@ export class GrpcCall implements GrpcStream {
     }
   }
 
-  /** For calls that are not answered as soon as they have arrived: most are, and a listener has its price. */
+  /** Watches for the end of a call that is not answered as soon as it has arrived; most are, and a listener costs time. */
   #watchEnd(): void {
     this.#stream.once('close', () => {
       this.#controller?.abort()

@@ -1,11 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http2'
 
-/** Who asks, and until when. */
+/** The peer that asks, and its deadline. */
 export interface GrpcContext {
   /** The address of the connection's other side. */
   readonly peer: string | undefined
   readonly headers: IncomingHttpHeaders
-  /** Aborted when the caller has left or its deadline has passed. */
+  /** Returns a signal that aborts when the caller has left or its deadline has passed. */
   signal(): AbortSignal
 }
 
@@ -15,8 +15,8 @@ export interface UnaryMethod {
   readonly path: string
   answer(message: Buffer, context: GrpcContext): Buffer | Promise<Buffer>
   /**
-   * The answer to a message that cannot be read, because of `detail`. Without it such a call ends with a status, which a proxy takes
-   * for a failure of the decision server.
+   * Returns the answer to a message that cannot be read, because of `detail`. Without it such a call ends with a status, which a
+   * proxy takes for a failure of the decision server.
    */
   refusal?(detail: string): Buffer
 }
@@ -31,7 +31,7 @@ export interface GrpcStream extends GrpcContext {
 export interface StreamMethod {
   readonly kind: 'stream'
   readonly path: string
-  /** Called once for a call; returns what is called with each message of it, and at its end. */
+  /** Is called once for a call; returns what is called with each message of it, and at its end. */
   open(stream: GrpcStream): { message(message: Buffer): void; end(): void }
 }
 

@@ -136,7 +136,7 @@ describe('a server of gRPC', () => {
     for (const one of odd) expect((await call(frame(Buffer.concat([one, question])))).grpc).toBe('0')
   })
 
-  it('what is not gRPC gets a status of HTTP', async () => {
+  it('a request that is not gRPC gets a status of HTTP', async () => {
     await serve()
     expect(await call(Buffer.from('{}'), { 'content-type': 'application/json' })).toMatchObject({ http: 415 })
     expect(await call(Buffer.alloc(0), { 'content-type': 'application/grpc-web' })).toMatchObject({ http: 415 })

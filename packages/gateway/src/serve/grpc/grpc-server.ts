@@ -13,13 +13,8 @@ import { type Repeated, repeat, visitAll } from 'diana-limiter/gateway'
 import { grpcTypeOf } from '../../http/grpc/grpc-call.ts'
 import { callerProbe, SessionProbes } from '../../http/http2/session-probes.ts'
 import type { ServerTls } from '../../http/tls/server-tls.ts'
-import {
-  announceEnd,
-  isOver,
-  renewAfterResets,
-  resetStream,
-  withoutResetBound,
-} from '../../inbound/http2/stream-resets.ts'
+import { announceEnd } from '../../inbound/http2/shutdown-notice.ts'
+import { isOver, renewAfterResets, resetStream, withoutResetBound } from '../../inbound/http2/stream-resets.ts'
 import { GrpcCall, type GrpcCallParts } from './grpc-call.ts'
 import { status } from './grpc-error.ts'
 import type { GrpcMethod } from './grpc-method.ts'
@@ -27,22 +22,22 @@ import type { GrpcMethod } from './grpc-method.ts'
 export interface GrpcServerOptions {
   readonly methods: readonly GrpcMethod[]
   readonly tls?: ServerTls | undefined
-  /** Whether the other side of a connection may ask. */
+  /** True if the other side of a connection may ask. */
   mayAsk(socket: Socket): boolean
   readonly maxMessageBytes: number
   readonly maxConnections: number
-  /** Called for a connection that was refused, with the reason. */
+  /** Is called for a connection that was refused, with the reason. */
   onRefused(reason: string): void
 }
 
 /** Enough for a proxy that sends everything over one connection. */
 const maxStreams = 10_000
 const maxOpenCalls = 20_000
-/** What is known of a connection. */
+/** The state of a connection. */
 interface SessionState {
   readonly socket: Socket
   readonly peer: string | undefined
-  /** When it last had a new call, by the clock of the server. */
+  /** The time of its last new call, by the clock of the server. */
   usedAtMs: number
 }
 
@@ -109,13 +104,13 @@ export class GrpcServer {
     this.#isClosing = true
     this.#sweeping.stop()
     const closed = new Promise<void>(resolve => this.server.close(() => resolve()))
-    for (const call of this.#open) call.endStream()
-    for (const [session, { socket }] of this.#sessions) announceEnd(session, socket)
-    setTimeout(() => {
-      for (const session of this.#sessions.keys()) session.close()
-    }, announceMs)
+    const drop = (call: GrpcCall): boolean => this.#open.delete(call)
+    visitAll('calls of gRPC', this.#open, call => call.endStream(), drop)
+    this.#visitSessions((session, { socket }) => announceEnd(session, socket))
+    const closing = setTimeout(() => this.#visitSessions(session => session.close()), announceMs)
     const late = setTimeout(() => this.#destroyAll(), timeoutMs)
     await closed
+    clearTimeout(closing)
     clearTimeout(late)
     this.#destroyAll()
   }
@@ -190,11 +185,18 @@ export class GrpcServer {
       }
     }
     visitAll('calls of gRPC', this.#open, look, drop)
-    const closeIdle = ([session, { usedAtMs }]: [ServerHttp2Session, SessionState]): void => {
+    this.#visitSessions((session, { usedAtMs }) => {
       // one with calls under way is closed when they have ended
       if (usedAtMs < this.#nowMs - idleMs) session.close()
-    }
-    visitAll('connections of gRPC', this.#sessions, closeIdle, ([session]) => this.#sessions.delete(session))
+    })
+  }
+
+  #visitSessions(visit: (session: ServerHttp2Session, state: SessionState) => void): void {
+    const look = ([session, state]: [ServerHttp2Session, SessionState]): void => visit(session, state)
+    visitAll('connections of gRPC', this.#sessions, look, ([session, { socket }]) => {
+      this.#sessions.delete(session)
+      socket.destroy()
+    })
   }
 }
 

@@ -11,7 +11,7 @@ const notFound = 5
 const serviceUnknown = 3
 const watchMs = 500
 
-/** The health of all services together, as `grpc.health.v1.Health` reports it; a service that is not there is not known. */
+/** Returns the health of all services together, as `grpc.health.v1.Health` reports it; a service that is not there is not known. */
 export function healthService(services: readonly string[], isReady: () => boolean): GrpcMethod[] {
   const known = new Set(['', ...services])
   const statusOf = (service: string): number =>

@@ -6,7 +6,7 @@ export const frameHeadBytes = 5
 /** The messages in the body of a call: all that have arrived completely, and where the rest begins. */
 export class MessageFrames {
   readonly #maxBytes: number
-  /** What has arrived of the next message. */
+  /** The pieces of the next message that have arrived. */
   #pieces: Buffer[] = []
   #bytes = 0
   /** Before this many bytes are there, no message is complete. */
@@ -16,12 +16,12 @@ export class MessageFrames {
     this.#maxBytes = maxBytes
   }
 
-  /** Whether a message has begun and not ended. */
+  /** True if a message has begun and not ended. */
   get isPartial(): boolean {
     return this.#bytes > 0
   }
 
-  /** The messages that these bytes complete; throws for one that is too long or compressed. */
+  /** Returns the messages that these bytes complete; throws for one that is too long or compressed. */
   take(chunk: Buffer): Buffer[] {
     this.#bytes += chunk.length
     this.#pieces.push(chunk)

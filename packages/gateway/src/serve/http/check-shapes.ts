@@ -53,7 +53,7 @@ const decision = z.object({
   retryAfterMs: milliseconds,
 })
 
-/** What became of a call. */
+/** The outcome of a checked call. */
 export const checkedCall: z.Schema = z.object({
   allowed: z.boolean(),
   rule: z.string().optional().describe('The rule that refused.'),

@@ -1,17 +1,17 @@
 import type { IncomingMessage } from 'node:http'
 import type { Refusal } from 'diana-limiter'
 
-/** How one kind of proxy asks over HTTP: where the original request is, and which statuses it understands. */
+/** The way in which one kind of proxy asks over HTTP: where the original request is, and which statuses it understands. */
 export interface Dialect {
   /** The path at which it asks. */
   readonly path: string
-  /** Whether everything behind the path is part of the original target. */
+  /** True if everything behind the path is part of the original target. */
   readonly isPrefix?: boolean | undefined
-  /** The original method, target and host; undefined if the request does not say. Reads only what this proxy always sets itself. */
+  /** Returns the original method, target and host; undefined if the request does not say. Reads only what this proxy always sets itself. */
   read(request: IncomingMessage): Original | undefined
   /** The headers by which the proxy says so, which are none of the original request. */
   readonly headers: readonly string[]
-  /** A refusal as this proxy passes it on. */
+  /** Returns a refusal as this proxy passes it on. */
   refusal?(refusal: Refusal): Refusal
 }
 
@@ -71,7 +71,7 @@ const envoy: Dialect = {
 
 export const dialects: readonly Dialect[] = [nginx, forwarded, envoy]
 
-/** The dialect of a request, by its path. */
+/** Returns the dialect of a request, by its path. */
 export function dialectOf(url: string): Dialect | undefined {
   return dialects.find(({ path, isPrefix }) => {
     if (!url.startsWith(path)) return false
@@ -82,7 +82,7 @@ export function dialectOf(url: string): Dialect | undefined {
 
 const maxLine = 4096
 
-/** A body as the value of a header: JSON stays JSON, since it can escape everything that headers cannot hold. */
+/** Returns a body as the value of a header: JSON stays JSON, since it can escape everything that headers cannot hold. */
 function asciiLine(body: string): string {
   const line = body.replaceAll(
     /[^\x20-\x7e]/g,

@@ -16,7 +16,7 @@ export interface JsonApiParts {
   readonly version: string
 }
 
-/** For programs in any language: JSON in, JSON out. */
+/** Adds the API for programs in any language: JSON in, JSON out. */
 export function addJsonApi(app: FastifyInstance, parts: JsonApiParts): void {
   const operations = operationsOf(parts.limiter)
   app.setErrorHandler((error: FastifyError | Error, _request, reply) => sendRefusal(reply, toRefusal(error)))
@@ -67,7 +67,7 @@ function namedRules({ rules }: AskedCall): { readonly rule?: readonly string[]; 
   return rules === undefined ? {} : { rule: rules, only: true }
 }
 
-/** The call that a program describes, spelled as the gateway spells calls; a refusal if it cannot be. */
+/** Returns the call that a program describes, spelled as the gateway spells calls; a refusal if it cannot be. */
 function callOf({ method, path, host, ip, headers, attributes }: AskedCall): Call {
   const lower =
     headers && Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
@@ -76,13 +76,13 @@ function callOf({ method, path, host, ip, headers, attributes }: AskedCall): Cal
   return call
 }
 
-/** The verdict on a call whose end is not reported. */
+/** Returns the verdict on a call whose end is not reported. */
 function resultOf(verdict: Verdict): object {
   endUnreported(verdict)
   return describeVerdict(verdict)
 }
 
-/** A verdict as JSON. */
+/** Returns a verdict as JSON. */
 function describeVerdict(verdict: Verdict): object {
   const { allowed, rule, reason, retryAfterMs, decisions } = verdict
   const now = Date.now()

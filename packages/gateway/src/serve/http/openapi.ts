@@ -6,7 +6,7 @@ export interface ApiOperation {
   readonly summary: string
   readonly body: z.Schema
   readonly answer: z.Schema
-  /** Given the body as its schema has read it. */
+  /** Runs the operation with the body as its schema has read it. */
   run(body: unknown): Promise<object>
 }
 
@@ -20,7 +20,7 @@ const refusals: Readonly<Record<number, string>> = {
   503: 'the server is ending',
 }
 
-/** The OpenAPI document of these operations, made of the same schemas that read their questions. */
+/** Returns the OpenAPI document of these operations, made of the same schemas that read their questions. */
 export function describeApi(operations: readonly ApiOperation[], version: string): object {
   const paths = operations.map(({ path, summary, body, answer }) => {
     const responses = {

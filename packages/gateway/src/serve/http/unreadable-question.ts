@@ -11,8 +11,8 @@ export function rememberDialect(socket: Socket, dialect: Dialect): void {
 }
 
 /**
- * The answer to a question that cannot be read, in the statuses that the proxy understands. A connection that is closed without an
- * answer would count as a decision server that has failed, and a caller decides what the proxy puts into its question.
+ * Answers a question that cannot be read, in the statuses that the proxy understands. A connection that is closed without an answer
+ * would count as a decision server that has failed, and a caller decides what the proxy puts into its question.
  */
 export function unreadableQuestion(
   { rawPacket }: { readonly rawPacket?: unknown },
@@ -25,7 +25,7 @@ export function unreadableQuestion(
   }
 }
 
-/** The dialect of the question whose first line a packet begins with. */
+/** Returns the dialect of the question whose first line a packet begins with. */
 function dialectIn(packet: unknown): Dialect | undefined {
   if (!Buffer.isBuffer(packet)) return undefined
   const [, url] = /^[A-Z]+ (\S+) HTTP\/1/.exec(packet.toString('latin1', 0, longestLine)) ?? []

@@ -7,7 +7,7 @@ const maxVarintBytes = 10
 /** The wire types of the protobuf encoding. */
 export const wire = { varint: 0, fixed64: 1, bytes: 2, startGroup: 3, endGroup: 4, fixed32: 5 } as const
 
-/** The tag of a field: its number and its wire type in one number, as `ProtoReader.next` returns it. */
+/** Returns the tag of a field: its number and its wire type in one number, as `ProtoReader.next` returns it. */
 export function tagOf(field: number, type: number): number {
   return field * 8 + type
 }
@@ -27,7 +27,7 @@ export class ProtoReader {
     this.#end = end
   }
 
-  /** The tag of the next field; 0 at the end of the message. */
+  /** Returns the tag of the next field; 0 at the end of the message. */
   next(): number {
     if (this.#at >= this.#end) return 0
     const tag = this.varint()
@@ -35,7 +35,7 @@ export class ProtoReader {
     return tag
   }
 
-  /** A number of up to 64 bits; those above 2^53 are not exact. */
+  /** Returns a number of up to 64 bits; those above 2^53 are not exact. */
   varint(): number {
     let value = 0
     let factor = 1
@@ -56,7 +56,7 @@ export class ProtoReader {
     return value
   }
 
-  /** The field's bytes as they stand in the message. */
+  /** Returns the field's bytes as they stand in the message. */
   bytes(): Buffer {
     const end = this.#endOfBytes()
     const value = this.#bytes.subarray(this.#at, end)

@@ -24,7 +24,7 @@ export class ProtoWriter {
     return value === 0 ? this : this.chosenNumber(field, value)
   }
 
-  /** One of several fields of which the one that is there counts, also if it is 0. */
+  /** Writes one of several fields of which the one that is there counts, also if it is 0. */
   chosenNumber(field: number, value: number): this {
     this.#reserve(20)
     this.#varint(tagOf(field, wire.varint))
@@ -67,7 +67,7 @@ export class ProtoWriter {
     return this
   }
 
-  /** A message inside of this one, which `write` writes; also an empty one is written. */
+  /** Writes a message inside of this one, by `write`; also an empty one is written. */
   message(field: number, write: (writer: this) => void): this {
     this.#reserve(20)
     this.#varint(tagOf(field, wire.bytes))
@@ -82,14 +82,14 @@ export class ProtoWriter {
     return this
   }
 
-  /** A copy of what was written, with `head` in its reserved bytes. */
+  /** Returns a copy of what was written, with `head` in its reserved bytes. */
   end(head?: (bytes: Buffer, length: number) => void): Buffer {
     const copy = Buffer.from(this.#bytes.subarray(0, this.#at))
     head?.(copy, this.#at)
     return copy
   }
 
-  /** A length that needs more than two bytes moves the message behind it. */
+  /** Makes room for a length that needs more than two bytes, by moving the message behind it. */
   #lengthen(start: number, length: number): void {
     this.#reserve(20)
     const body = Buffer.from(this.#bytes.subarray(start + lengthBytes, this.#at))

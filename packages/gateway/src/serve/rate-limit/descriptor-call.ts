@@ -2,7 +2,7 @@ import type { Call } from 'diana-limiter'
 import { canonicalAddress } from 'diana-limiter/gateway'
 import type { Descriptor } from './rate-limit-request.ts'
 
-/** What Envoy calls the entry with the address of its own caller. */
+/** The name that Envoy gives the entry with the address of its own caller. */
 const addressEntry = 'remote_address'
 
 /**
@@ -33,14 +33,14 @@ export class DescriptorCall implements Call {
   }
 }
 
-/** The name of one more entry of a name that is taken. */
+/** Returns the name of one more entry of a name that is taken. */
 export function nextName(key: string, taken: Readonly<Record<string, unknown>>): string {
   let count = 2
   while (`${key}#${count}` in taken) count++
   return `${key}#${count}`
 }
 
-/** A comma in a name must not make two names of it. */
+/** Escapes a name, since a comma in it must not make two names of it. */
 export function escapeName(name: string): string {
   return name.includes(',') || name.includes('%') ? name.replaceAll('%', '%25').replaceAll(',', '%2C') : name
 }

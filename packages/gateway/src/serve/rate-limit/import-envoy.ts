@@ -62,7 +62,7 @@ export interface ImportedRule {
 
 export interface Imported {
   readonly rules: readonly ImportedRule[]
-  /** What could not be converted, each in a sentence. */
+  /** The parts that could not be converted, each in a sentence. */
   readonly warnings: readonly string[]
 }
 
@@ -106,7 +106,7 @@ export function importEnvoyRatelimit(configuration: unknown, ids: Set<string> = 
   return { rules, warnings }
 }
 
-/** The service takes an exact value first, then the first pattern that matches, then the entry without a value. */
+/** Makes the step of a node in the order in which the service looks for one: an exact value first, then the first pattern that matches, then the entry without a value. */
 function stepOf(one: Node, before: readonly Node[], siblings: readonly Node[], above: readonly Step[]): Step {
   const others = siblings.filter(({ key, value }) => key === one.key && value !== undefined && value !== one.value)
   const isPattern = one.value?.endsWith('*') === true
@@ -157,7 +157,7 @@ function wordOf({ name, values }: Step): string {
   return values[0] === '*' ? name : `${name}-${values[0]}`
 }
 
-/** An id that no rule has yet, of letters that ids may have. */
+/** Returns an id that no rule has yet, of letters that ids may have. */
 function idFor(text: string, ids: Set<string>): string {
   const plain =
     text

@@ -3,7 +3,7 @@ import type { Descriptor, LimitOverride } from './rate-limit-request.ts'
 
 const unitNames: readonly (string | undefined)[] = [undefined, 's', 'm', 'h', 'd', '30d', '365d', '7d']
 const mostOverrides = 256
-/** What a sliding window counts up to; a higher number is meant as no limit. */
+/** The highest count of a sliding window; a higher number is meant as no limit. */
 const mostRequests = 2 ** 26 - 1
 
 /**
@@ -20,7 +20,7 @@ export class Overrides {
     this.#isShared = isShared
   }
 
-  /** The id of the rule for a limit; undefined if it is no limit, or one too many. */
+  /** Returns the id of the rule for a limit; undefined if it is no limit, or one too many. */
   ruleFor({ requests: given, unit }: LimitOverride): string | undefined {
     const period = unitNames[unit]
     const requests = Math.min(given, mostRequests)
@@ -39,7 +39,7 @@ export class Overrides {
   }
 }
 
-/** A descriptor with a limit of its own is counted by everything in it. */
+/** Makes the call of a descriptor with a limit of its own, which is counted by everything in it. */
 export function overrideCall(domain: string, { entries }: Descriptor): Call {
   return { method: 'POST', path: '/', attributes: { domain, entries: JSON.stringify(entries) } }
 }

@@ -19,7 +19,7 @@ const unitOf: ReadonlyMap<number, number> = new Map([
 
 const writer = new ProtoWriter()
 
-/** `envoy.service.ratelimit.v3.RateLimitResponse`, as a frame of gRPC: one status for each descriptor, in their order. */
+/** Writes `envoy.service.ratelimit.v3.RateLimitResponse`, as a frame of gRPC: one status for each descriptor, in their order. */
 export function writeRateLimitResponse(verdicts: readonly Verdict[], nowMs: number): Buffer {
   const refused = longestRefusal(verdicts)
   writer.begin(frameHeadBytes)
@@ -49,7 +49,7 @@ function writeStatus({ allowed, decisions, retryAfterMs }: Verdict): void {
   if (Number.isFinite(ms)) writer.message(4, () => writeDuration(ms))
 }
 
-/** A unit can only be one second, one minute and so on: the name says what the unit cannot. */
+/** Names a rule by its limit, since a unit can only be one second, one minute and so on. */
 function nameOf(rule: string, { limit, periodMs }: Decision): string {
   return unitOf.has(periodMs) || periodMs === 0 ? rule : `${rule} (${limit} in ${periodMs / 1000} s)`
 }
@@ -88,7 +88,7 @@ function longestRefusal(verdicts: readonly Verdict[]): Verdict | undefined {
   return longest
 }
 
-/** The limit that refuses, or else the one with least left; shadow limits are not shown. */
+/** Returns the limit that refuses, or else the one with least left; shadow limits are not shown. */
 function tightestOf(decisions: readonly Decision[]): Decision | undefined {
   let tightest: Decision | undefined
   for (const one of decisions) {

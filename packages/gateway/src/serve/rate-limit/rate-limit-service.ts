@@ -14,7 +14,7 @@ export interface RateLimitServiceParts {
   readonly deadlineMs: () => number
 }
 
-/** Envoy's rate limit service, version 3: its descriptors are decided together, so that a refusal counts nothing. */
+/** Serves Envoy's rate limit service, version 3: its descriptors are decided together, so that a refusal counts nothing. */
 export function rateLimitService(parts: RateLimitServiceParts): UnaryMethod {
   return {
     kind: 'unary',

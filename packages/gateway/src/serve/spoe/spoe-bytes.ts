@@ -118,7 +118,7 @@ export class SpoeWriter {
     return typeof value === 'number' ? this.byte(type.uint32).varint(value) : this.byte(type.text).text(value)
   }
 
-  /** The frame with its length before it. */
+  /** Returns the frame with its length before it. */
   frame(): Buffer {
     const length = this.#pieces.reduce((sum, piece) => sum + piece.length, 0)
     const head = Buffer.alloc(4)

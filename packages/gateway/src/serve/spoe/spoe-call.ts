@@ -4,7 +4,7 @@ import type { Peers } from '../calls/peers.ts'
 import { proxiedCall } from '../calls/proxied-call.ts'
 import type { SpoeValue } from './spoe-bytes.ts'
 
-/** The call that HAProxy asks about; a text that says what is wrong with the request if it is none. */
+/** Returns the call that HAProxy asks about; a text that says what is wrong with the request if it is none. */
 export function spoeCall(
   values: ReadonlyMap<string, SpoeValue>,
   peers: Peers,
@@ -35,7 +35,7 @@ function readHeaders(lines: string): Record<string, string> {
   return headers
 }
 
-/** What HAProxy needs to answer: `status` is 200, or that of the refusal. */
+/** Returns what HAProxy needs to answer: `status` is 200, or that of the refusal. */
 export function variablesOf(verdict: Verdict, nowMs: number): Record<string, string | number> {
   endUnreported(verdict)
   if (verdict.allowed) return { status: 200, ...named(rateLimitHeaders(verdict, nowMs)) }
@@ -43,7 +43,7 @@ export function variablesOf(verdict: Verdict, nowMs: number): Record<string, str
   return { status, ...named(headers), body, rule: verdict.rule ?? '' }
 }
 
-/** The variables for a request that no rule was asked about. */
+/** Returns the variables for a request that no rule was asked about. */
 export function badRequest(detail: string): Record<string, string | number> {
   const body = JSON.stringify({ type: 'about:blank', title: 'Bad Request', status: 400, detail })
   return { status: 400, content_type: 'application/problem+json', body }

@@ -31,14 +31,14 @@ export function readFrame(bytes: Buffer): SpoeFrame {
   return { type: bytes[0]!, stream: reader.varint(), frame: reader.varint(), reader }
 }
 
-/** A list of names and values, up to the end of the frame. */
+/** Returns a list of names and values, up to the end of the frame. */
 export function readValues(reader: SpoeReader): Map<string, SpoeValue> {
   const values = new Map<string, SpoeValue>()
   while (!reader.isAtEnd && values.size < maxArguments) values.set(reader.text(), reader.value())
   return values
 }
 
-/** The arguments of the messages in a NOTIFY frame, together. */
+/** Returns the arguments of the messages in a NOTIFY frame, together. */
 export function readArguments(reader: SpoeReader): Map<string, SpoeValue> {
   const values = new Map<string, SpoeValue>()
   for (let messages = 0; !reader.isAtEnd; messages++) {

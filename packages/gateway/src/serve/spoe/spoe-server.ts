@@ -43,7 +43,7 @@ export class SpoeServer {
     this.server = createServer({ noDelay: true }, socket => this.#accept(socket))
   }
 
-  /** HAProxy is asked to leave, and opens no further calls on these connections. */
+  /** Asks HAProxy to leave, which opens no further calls on these connections. */
   async close(): Promise<void> {
     const closed = new Promise<void>(resolve => this.server.close(() => resolve()))
     for (const socket of this.#sockets) socket.end(agentDisconnect(normal, 'the server is ending'))
@@ -107,7 +107,10 @@ export class SpoeServer {
     if (values.get('healthcheck') === true) socket.end()
   }
 
-  /** Whatever is wrong with one question is its own answer: the questions of other callers come over the same connection. */
+  /**
+   * Decides a question; whatever is wrong with one is its own answer, since the questions of other callers come over the same
+   * connection.
+   */
   #decide(socket: Socket, frame: SpoeFrame): void {
     const reply = (variables: Variables): void => {
       if (socket.writable) socket.write(acknowledge(frame, variables))

@@ -3,23 +3,23 @@ import type { StickySettings } from '../../settings/upstreams/upstream-settings.
 import { hashOf } from './rendezvous.ts'
 import { newStickyId, readCookie, readStickyCookie, writeStickyCookie } from './sticky-cookie.ts'
 
-/** What binds a call to an address. */
+/** The value that binds a call to an address. */
 export interface Affinity {
   /** Calls with the same key go to the same address; without one, the balancer decides. */
   readonly key?: number | undefined
   /** Names the address that the caller had before. */
   readonly tag?: string | undefined
-  /** Of a cookie that the gateway sets. */
+  /** The id in a cookie that the gateway sets. */
   readonly id?: string | undefined
 }
 
-/** What an affinity may be read from. */
+/** The parts of a call that an affinity may be read from. */
 export interface Caller {
   readonly headers: IncomingHttpHeaders
   address(): string | undefined
 }
 
-/** What binds this call to an address. */
+/** Returns what binds this call to an address. */
 export function affinityOf(sticky: StickySettings, caller: Caller): Affinity {
   if (sticky.kind === 'hash') {
     const value = textToHash(sticky, caller)
@@ -29,7 +29,7 @@ export function affinityOf(sticky: StickySettings, caller: Caller): Affinity {
   return { key: hashOf(id), id, tag }
 }
 
-/** The cookie that tells a caller's next call where this one went; none if its cookie says so already. */
+/** Returns the cookie that sends a caller's next call where this one went; none if its cookie says so already. */
 export function cookieFor(
   sticky: StickySettings,
   { id, tag: before }: Affinity,

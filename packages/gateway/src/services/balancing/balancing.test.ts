@@ -1,9 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { Choice } from './choice.ts'
-import { leastConnections } from './least-connections.ts'
+import type { Choice } from './index.ts'
+import { leastConnections, roundRobin } from './index.ts'
 import { hashOf, rendezvous } from './rendezvous.ts'
-import { roundRobin } from './round-robin.ts'
 import { rampedShare } from './slow-start.ts'
 
 interface Address extends Choice {

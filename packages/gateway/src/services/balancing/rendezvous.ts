@@ -1,4 +1,4 @@
-import type { Choice } from './choice.ts'
+import type { Choice } from './index.ts'
 
 /**
  * Rendezvous hashing with weights: every address draws a number for the key, and the largest wins.
@@ -20,7 +20,7 @@ export function rendezvous<One extends Choice>(choices: readonly One[], key: num
   return best
 }
 
-/** A hash of a text, 53 bits long. */
+/** Returns a hash of a text, 53 bits long. */
 export function hashOf(text: string): number {
   let low = 0x811c9dc5
   let high = 0x9747b28c
@@ -32,14 +32,14 @@ export function hashOf(text: string): number {
   return (mix(high ^ Math.imul(low, 3)) & 0x1fffff) * 2 ** 32 + (mix(low) >>> 0)
 }
 
-/** Between 0 and 1, neither included. */
+/** Returns a number between 0 and 1, neither included. */
 function unit(key: number, address: number): number {
   const low = mix((key >>> 0) ^ mix(address >>> 0))
   const high = mix(((key / 2 ** 32) >>> 0) ^ mix((address / 2 ** 32) >>> 0) ^ low)
   return ((high & 0xfffff) * 2 ** 32 + (low >>> 0) + 0.5) / 2 ** 52
 }
 
-/** The last steps of MurmurHash3: each bit of the input changes each bit of the result in half of all cases. */
+/** Mixes bits by the last steps of MurmurHash3: each bit of the input changes each bit of the result in half of all cases. */
 function mix(bits: number): number {
   let mixed = bits
   mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b)

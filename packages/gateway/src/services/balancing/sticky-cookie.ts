@@ -8,13 +8,13 @@ const value = /^([\w-]{16})\.([\w-]{16})$/
 
 let secret: string | Buffer | undefined
 
-/** Stands for an address in cookies: without the secret, nobody can tell which address it is. */
+/** Stands for an address in cookies: without the secret, no caller can find which address it is. */
 export function tagOf(address: string): string {
   secret ??= process.env[stickySecretVariable] || randomBytes(32)
   return createHmac('sha256', secret).update(address).digest().subarray(0, bytes).toString('base64url')
 }
 
-/** A secret for processes that this one starts, unless there is one. */
+/** Makes a secret for processes that this one starts, unless there is one. */
 export function shareStickySecret(environment: NodeJS.ProcessEnv = process.env): void {
   environment[stickySecretVariable] ||= randomBytes(32).toString('base64url')
 }
@@ -23,12 +23,12 @@ export function newStickyId(): string {
   return randomBytes(bytes).toString('base64url')
 }
 
-/** The first value of a cookie that is not empty. */
+/** Returns the first value of a cookie that is not empty. */
 export function readCookie(header: string | undefined, name: string): string | undefined {
   return firstValue(header, name, text => (text === '' ? undefined : text))
 }
 
-/** What a cookie says that the gateway has set; undefined for every other value. */
+/** Reads a cookie that the gateway has set; undefined for every other value. */
 export function readStickyCookie(
   header: string | undefined,
   name: string,

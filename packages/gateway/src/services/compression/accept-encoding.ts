@@ -4,7 +4,7 @@ import type { Encoding } from '../../settings/compression-settings.ts'
 const quality = /^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/
 
 /**
- * The encoding that a caller likes best of those that are offered; of several that it likes as much, the first. None if it
+ * Returns the encoding that a caller likes best of those that are offered; of several that it likes as much, the first. None if it
  * says nothing, accepts none of them, or likes the answer better as it is (RFC 9110, section 12.5.3).
  */
 export function chooseEncoding(accepted: string | undefined, offered: readonly Encoding[]): Encoding | undefined {

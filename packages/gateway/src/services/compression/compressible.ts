@@ -2,7 +2,7 @@ import type { CompressionSettings, Encoding } from '../../settings/compression-s
 import { chooseEncoding } from './accept-encoding.ts'
 import { isKnownAsWeak, weakTag } from './entity-tags.ts'
 
-/** What of a call decides how its answer is written. */
+/** The parts of a call that decide how its answer is written. */
 export interface Wishes {
   readonly acceptEncoding: string | undefined
   readonly ifNoneMatch: string | undefined
@@ -14,7 +14,7 @@ export interface Head {
   readonly headers: readonly string[]
 }
 
-/** How an answer is written: with these headers, and compressed if an encoding is given. */
+/** The head of an answer as it is written: with these headers, and compressed if an encoding is given. */
 export interface WrittenHead {
   readonly headers: readonly string[]
   readonly encoding?: Encoding | undefined
@@ -24,7 +24,7 @@ const eventStream = 'text/event-stream'
 /** They have no body, or a part of one. */
 const leftAlone: readonly number[] = [204, 205, 206]
 const notModified = 304
-/** What is true of the bytes as the service has sent them only. */
+/** Headers that are true only of the bytes as the service has sent them. */
 const ofTheBytes: readonly string[] = [
   'content-length',
   'accept-ranges',
@@ -77,7 +77,7 @@ export class Compressible {
     return this.#types.some(pattern => pattern.test(type))
   }
 
-  /** A cache keeps what it has only if the tag is the one that it knows (RFC 9111, section 4.3.4). */
+  /** Adapts the headers of a 304: a cache keeps what it has only if the tag is the one that it knows (RFC 9111, section 4.3.4). */
   #notModified(headers: readonly string[], { ifNoneMatch }: Wishes): readonly string[] {
     const tag = joined(headers, 'etag')
     if (tag === undefined || !isKnownAsWeak(tag, ifNoneMatch)) return headers
@@ -85,7 +85,7 @@ export class Compressible {
   }
 }
 
-/** Whether a trailer is true of the bytes as the service has sent them only. */
+/** True if a trailer is true of the bytes as the service has sent them only. */
 export function isOfTheBytes(name: string): boolean {
   return ofTheBytes.includes(name.toLowerCase())
 }
@@ -104,7 +104,7 @@ function withVary(headers: readonly string[]): readonly string[] {
   return headers.map((value, at) => (at === last ? [value, 'Accept-Encoding'].filter(Boolean).join(', ') : value))
 }
 
-/** All values of a header, joined. */
+/** Returns all values of a header, joined. */
 function joined(headers: readonly string[], name: string): string | undefined {
   let value: string | undefined
   for (let at = 0; at < headers.length; at += 2) {

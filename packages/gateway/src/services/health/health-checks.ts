@@ -45,7 +45,7 @@ export class HealthChecks {
   }
 }
 
-/** What is wrong with an address, if anything. Only the head of its answer is read. */
+/** Returns what is wrong with an address, if anything. Only the head of its answer is read. */
 export async function faultOf(upstream: CheckedUpstream, settings: CheckSettings): Promise<string | undefined> {
   // a connection of its own: whether one can be made is part of the question
   const connection = upstream.clients.open()

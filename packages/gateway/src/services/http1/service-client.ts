@@ -1,15 +1,14 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import { buildConnector, Client, type Dispatcher } from 'undici'
-import { sendTrailers } from './request-trailers.ts'
 import { ShortExchange } from './short-exchange.ts'
 
 /** As undici's, with how a socket is opened. */
 export type ServiceClientOptions = Omit<Client.Options, 'connect'> & { readonly connect: buildConnector.BuildOptions }
 
-/** What a connection asks of the call that it carries. */
+/** The questions of a connection to the call that it carries. */
 export interface ServiceCall {
-  /** The trailers behind its body, asked for when the body has ended. */
+  /** Returns the trailers behind its body, asked for when the body has ended. */
   trailers(): OutgoingHttpHeaders
 }
 
@@ -50,7 +49,7 @@ export class ServiceClient extends Client {
     return isShort || super.dispatch(options, handler)
   }
 
-  /** A call is sent now: what comes next is its answer. */
+  /** Notes that a call is sent now: what comes next is its answer. */
   expectAnswer(call: ServiceCall): void {
     this.#call = call
     this.answers.expect()
@@ -79,7 +78,7 @@ export class ServiceClient extends Client {
   }
 }
 
-/** How long an answer may still take to arrive after a service has stopped reading. */
+/** The time that an answer may still take to arrive after a service has stopped reading. */
 const answerMs = 1000
 
 type Done = (error?: Error | null) => void
@@ -147,14 +146,14 @@ export class AnswerHeads {
   #isAtStart = false
   #isInterim = false
   #isDropped = false
-  /** The beginning of a head, too short to tell its status. */
+  /** The beginning of a head, too short to show its status. */
   #held: Buffer = nothing
   /** The line that is being read, as far as it came in earlier pieces. */
   #lineLength = 0
   #lastByte = 0
   #lines = 0
 
-  /** A call is sent: what the service sends next is the head of its answer. */
+  /** Notes that a call is sent: what the service sends next is the head of its answer. */
   expect(): void {
     this.#hasBegun = false
     this.#isOver = false
@@ -163,7 +162,7 @@ export class AnswerHeads {
     this.#lines = 0
   }
 
-  /** The call is over; true if the service has sent anything for it. */
+  /** Ends the call; returns true if the service has sent anything for it. */
   end(): boolean {
     const hasBegun = this.#hasBegun
     this.#hasBegun = false
@@ -186,7 +185,7 @@ export class AnswerHeads {
     }
   }
 
-  /** A piece of what the service sends, as it is to be parsed. */
+  /** Returns a piece of what the service sends, as it is to be parsed. */
   read(received: Buffer): Buffer {
     this.#hasBegun = true
     const bytes = this.#held.length > 0 ? Buffer.concat([this.#held, received]) : received
@@ -230,7 +229,7 @@ export class AnswerHeads {
     return Buffer.concat(kept)
   }
 
-  /** Tells by its first bytes what a head is; false if there are too few of them. */
+  /** Reads from its first bytes what a head is; false if there are too few of them. */
   #begin(bytes: Buffer, at: number): boolean {
     if (bytes.length - at < statusEnd) return false
     this.#isInterim = bytes[at + 9] === one && !hasText(bytes, at + 9, '101')
@@ -241,7 +240,7 @@ export class AnswerHeads {
   }
 }
 
-/** Where the next line feed stands. Lines are short, and a native search takes longer to be called than this takes. */
+/** Finds the next line feed. Lines are short, and a native search takes longer to be called than this takes. */
 function lineEnd(bytes: Buffer, from: number): number {
   for (let at = from; at < bytes.length; at++) if (bytes[at] === lineFeed) return at
   return -1
@@ -249,4 +248,22 @@ function lineEnd(bytes: Buffer, from: number): number {
 
 function hasText(bytes: Buffer, at: number, text: string): boolean {
   return bytes.toString('latin1', at, at + text.length) === text
+}
+
+/** The bytes that undici writes behind the last chunk of a body, always without trailers. */
+const lastChunk = '\r\n0\r\n\r\n'
+
+/** Sends trailers behind chunked bodies on a socket; `take` gives those of the call whose body ends. */
+function sendTrailers(socket: Socket, take: () => OutgoingHttpHeaders): void {
+  const write = socket.write.bind(socket) as (...words: unknown[]) => boolean
+  // bodies are written as bytes, so this text is never a part of one
+  socket.write = (piece: unknown, ...rest: unknown[]) =>
+    write(piece === lastChunk ? withTrailers(take()) : piece, ...rest)
+}
+
+function withTrailers(trailers: OutgoingHttpHeaders): string {
+  const lines = Object.entries(trailers).flatMap(([name, values]) =>
+    [values].flat().map(value => `${name}: ${value}\r\n`),
+  )
+  return `\r\n0\r\n${lines.join('')}\r\n`
 }

@@ -37,7 +37,7 @@ type State = 'idle' | 'queued' | 'sent' | 'handed over'
 /** An answer that takes longer is awaited by undici, which has timers. */
 const shortMs = 1000
 const minTimeoutMs = 2 * shortMs
-/** After an answer of another form, so many calls go to undici at once: the next answers are likely to have it, too. */
+/** The number of calls that go to undici at once after an answer of another form: the next answers are likely to have it, too. */
 const skippedCalls = 64
 
 let queue: ShortExchange[] = []
@@ -93,7 +93,7 @@ export class ShortExchange {
     this.#options = options
     this.#handler = handler
     this.#head = head
-    // bytes that nobody asked for may have arrived: those of this turn are read first, and end the connection
+    // bytes that no call asked for may have arrived: those of this turn are read first, and end the connection
     if (queue.push(this) === 1) setImmediate(sendQueue)
     return true
   }
@@ -118,7 +118,7 @@ export class ShortExchange {
     this.#abort(new ConnectionLost('the call could not be sent'))
   }
 
-  /** Whether what a connection has received, or its end, is taken here. */
+  /** True if what a connection has received, or its end, is taken here. */
   take(piece: Buffer | null): boolean {
     if (this.#state === 'sent') this.#read(piece)
     else if (this.#state === 'handed over' || this.#held.length > 0) this.#held.push(piece)
@@ -126,7 +126,7 @@ export class ShortExchange {
     return true
   }
 
-  /** Whether a write of undici is dropped, since the request has been sent. */
+  /** True if a write of undici is dropped, since the request has been sent. */
   drops(): boolean {
     if (this.#state !== 'handed over') return false
     this.#finish()
@@ -136,7 +136,7 @@ export class ShortExchange {
     return true
   }
 
-  /** Why undici must not open another connection: it would send a call again that was sent before. */
+  /** Returns why undici must not open another connection: it would send a call again that was sent before. */
   lost(): Error | undefined {
     if (this.#state !== 'handed over') return undefined
     const failure = this.#failure ?? new ConnectionLost('the service closed the connection')
@@ -145,7 +145,7 @@ export class ShortExchange {
     return failure
   }
 
-  /** Looked at now and then: hands over a call that takes long. */
+  /** Hands over a call that takes long; called now and then. */
   check(now: number): void {
     if (this.#state === 'sent' && now - this.#sentAt > shortMs) this.#handOver(now)
   }
@@ -186,7 +186,7 @@ export class ShortExchange {
   readonly #abort = (error: Error = new errors.RequestAbortedError()): void => {
     const socket = this.#connection?.socket
     if (this.#state === 'handed over') {
-      // undici notices that the connection is gone, and is told why
+      // undici notices that the connection is gone, and gets the reason
       this.#failure = error
       socket?.destroy()
     } else if (this.#state === 'sent') {
@@ -208,7 +208,7 @@ export class ShortExchange {
   }
 }
 
-/** All calls of one turn of the event loop. */
+/** Sends all calls of one turn of the event loop. */
 function sendQueue(): void {
   const exchanges = queue
   queue = []
@@ -226,7 +226,7 @@ function isOpen(connection: ExchangeConnection | undefined): connection is Excha
   return !socket.destroyed && socket.writable && socket.readableLength === 0
 }
 
-/** Whether undici is not needed for it from the beginning. */
+/** True if undici is not needed for it from the beginning. */
 function isShort({ body, headers, headersTimeout }: Options): boolean {
   return body === null && Array.isArray(headers) && (headersTimeout === 0 || headersTimeout! >= minTimeoutMs)
 }
@@ -235,7 +235,7 @@ function takesWhole(handler: Dispatcher.DispatchHandler): handler is WholeAnswer
   return 'onWholeAnswer' in handler
 }
 
-/** What the head of a request is made of. */
+/** The parts of a request's head. */
 export interface RequestHead {
   readonly method: string
   readonly path: string
@@ -250,8 +250,8 @@ const invalidInName = /[^a-z\d-]/
 const invalidInValue = /[^\t\u0020-\u007e\u0080-\u00ff]/
 
 /**
- * The head of a request without a body as undici writes it, whose connection is kept; undefined if undici has to decide about
- * it. `host` stands in for a Host that the headers do not have.
+ * Returns the head of a request without a body as undici writes it, whose connection is kept; undefined if undici has to decide
+ * about it. `host` stands in for a Host that the headers do not have.
  */
 export function requestHead({ method, path, headers }: RequestHead, host: string): string | undefined {
   if (!bodiless.includes(method) || path.charCodeAt(0) !== 0x2f || invalidInPath.test(path)) return undefined
@@ -268,7 +268,7 @@ export function requestHead({ method, path, headers }: RequestHead, host: string
   return `${method} ${path} HTTP/1.1\r\nhost: ${hostInHeaders ?? host}\r\nconnection: keep-alive\r\n${lines}\r\n`
 }
 
-/** What decides about the body or the connection. */
+/** True if a header decides about the body or the connection. */
 function isForUndici(name: string): boolean {
   switch (name) {
     case 'connection':

@@ -22,7 +22,7 @@ export class RecentTexts {
     this.#letters = letters
   }
 
-  /** The text of all bytes, or of those between two positions. */
+  /** Returns the text of all bytes, or of those between two positions. */
   textOf(bytes: Buffer, from = 0, to: number = bytes.length): string {
     const length = to - from
     if (length === 0 || length > longest) return this.#decode(bytes, from, to)
@@ -56,7 +56,7 @@ export interface WholeAnswer {
   /** Names in lower case and values, in turn. */
   readonly headers: readonly string[]
   readonly body: Buffer
-  /** How long the service says that it keeps the connection; undefined if it does not say. */
+  /** The time for which the service says that it keeps the connection; undefined if it does not say. */
   readonly keepAliveMs: number | undefined
 }
 
@@ -135,7 +135,7 @@ export function readWholeAnswer(piece: Buffer, maxHeadBytes: number = longestHea
 let latestKeepAlive = ''
 let latestKeepAliveMs: number | undefined
 
-/** What a service says in `Keep-Alive: timeout=5`, if it does; names and values in turn, as undici gives them. */
+/** Reads `Keep-Alive: timeout=5` of a service, if it is there; names and values in turn, as undici gives them. */
 export function keepAliveMsOf(received: readonly Buffer[]): number | undefined {
   for (let at = 0; at + 1 < received.length; at += 2) {
     if (received[at]!.length !== 10 || names.textOf(received[at]!) !== 'keep-alive') continue
@@ -153,7 +153,7 @@ function keepAliveMsIn(value: string): number | undefined {
   return latestKeepAliveMs
 }
 
-/** A final status of an answer that has a body. */
+/** Returns a final status of an answer that has a body. */
 function statusIn(piece: Buffer): number | undefined {
   for (let at = 0; at < firstLine.length; at++) if (piece[at] !== firstLine[at]) return undefined
   const status = numberIn(piece, firstLine.length, firstLine.length + 3)
@@ -179,7 +179,7 @@ function endOfName(piece: Buffer, from: number): number {
   return at
 }
 
-/** Where a line ends, which must be by CR and LF; -1 for bytes that no value has. */
+/** Finds the end of a line, which must be by CR and LF; -1 for bytes that no value has. */
 function lineEnd(piece: Buffer, from: number): number {
   let at = from
   while (at < piece.length && isValueByte[piece[at]!] === 1) at++

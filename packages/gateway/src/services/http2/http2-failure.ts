@@ -10,12 +10,12 @@ export class ServiceUnwilling extends Error {
   readonly code = 'DIANA_HTTP2_UNWILLING'
 }
 
-/** What the service sent is not HTTP/2, or not an answer. */
+/** Reports that what the service sent is not HTTP/2, or not an answer. */
 export class ServiceGarbled extends Error {
   readonly code = 'DIANA_HTTP2_GARBLED'
 }
 
-/** The same as undici's, so that both mean the same to whoever asks. */
+/** Reports that a service was late, under undici's name, so that both mean the same to callers. */
 export class ServiceLate extends Error {
   readonly code = 'UND_ERR_HEADERS_TIMEOUT'
 }
@@ -23,7 +23,7 @@ export class ServiceLate extends Error {
 /** Codes of connections that broke, as opposed to what was said on them. */
 const broken = /^E[A-Z]+$/
 
-/** What the end of a stream means: an error of Node's, if there is one, and the code of its RST_STREAM. */
+/** Says what the end of a stream means: an error of Node's, if there is one, and the code of its RST_STREAM. */
 export function http2Failure(error: unknown, rstCode: number | undefined, hasAnswered: boolean): Error {
   if (rstCode === constants.NGHTTP2_REFUSED_STREAM) return new ServiceRefused('the service refused the stream')
   if (rstCode === constants.NGHTTP2_ENHANCE_YOUR_CALM)

@@ -1,16 +1,16 @@
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
 import { buildConnector, type Client, type Dispatcher } from 'undici'
-import { maxSentHeaderBytes } from '../../http/http2/header-block.ts'
 import { type Probe, SessionProbes } from '../../http/http2/session-probes.ts'
+import { maxSentHeaderBytes } from '../../http/http2/single-headers.ts'
 import { ServiceGarbled, ServiceRefused } from './http2-failure.ts'
 import { ServiceStream, type StreamCall } from './service-stream.ts'
 
 export interface ServiceSessionsOptions {
   readonly url: URL
-  /** Whether the service is known to speak HTTP/2; otherwise TLS finds out (ALPN). */
+  /** True if the service is known to speak HTTP/2; otherwise TLS finds out (ALPN). */
   readonly isKnown: boolean
-  /** How a connection is opened, in undici's words. */
+  /** Returns the options by which a connection is opened, in undici's words. */
   readonly connect: () => buildConnector.BuildOptions
   readonly maxAgeMs?: number | undefined
 }
@@ -32,7 +32,7 @@ interface Session {
 }
 
 const idleMs = 60_000
-/** How long a service that has chosen HTTP/1.1 is not asked again. */
+/** The time for which a service that has chosen HTTP/1.1 is not asked again. */
 const rememberedMs = 600_000
 /** Until the service says its own. */
 const usualMaxStreams = 100
@@ -51,7 +51,7 @@ const serviceProbe: Probe = {
 
 /**
  * The connections of HTTP/2 to one address. A call goes to the first that has room; another is opened if none has. One that
- * is told to go away, or that does not answer, gets no further calls and ends with its last one.
+ * is asked to go away, or that does not answer, gets no further calls and ends with its last one.
  */
 export class ServiceSessions {
   readonly #options: ServiceSessionsOptions
@@ -170,7 +170,7 @@ export class ServiceSessions {
     const session: Session = { http2, openedAt: performance.now(), streams: 0, isRetired: false }
     this.#sessions.add(session)
     this.#probes.add(http2, socket)
-    // its calls are told by their own streams
+    // its calls are notified by their own streams
     http2.on('error', () => {})
     http2.on('goaway', () => {
       session.isRetired = true

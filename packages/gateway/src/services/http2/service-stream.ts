@@ -25,7 +25,7 @@ export interface StreamCall {
 
 const { NGHTTP2_CANCEL, NGHTTP2_NO_ERROR } = constants
 
-/** One call on a session of HTTP/2; its handler is told what undici's clients would tell it. */
+/** One call on a session of HTTP/2; its handler gets the events of undici's clients. */
 export class ServiceStream {
   readonly #call: StreamCall
   readonly #handler: Dispatcher.DispatchHandler
@@ -36,7 +36,7 @@ export class ServiceStream {
   #hasAnswered = false
   #isOver = false
   #wasLate = false
-  /** Whether all of the answer has come. */
+  /** True if all of the answer has come. */
   #hasEnded = false
   #trailers: readonly string[] = []
 
@@ -68,7 +68,7 @@ export class ServiceStream {
     return true
   }
 
-  /** `wasLate` if the service has not answered in time. */
+  /** Calls back once the stream has closed; `wasLate` if the service has not answered in time. */
   onceClosed(onClosed: (wasLate: boolean) => void): void {
     this.#stream!.once('close', () => onClosed(this.#wasLate))
   }
@@ -135,7 +135,7 @@ export class ServiceStream {
     if (!this.#stream!.writableEnded) this.#stream!.close(NGHTTP2_NO_ERROR)
   }
 
-  /** Whatever a handler throws ends its own call only. */
+  /** Calls a handler; whatever it throws ends its own call only. */
   #tell(what: () => void): void {
     if (this.#isOver) return
     try {

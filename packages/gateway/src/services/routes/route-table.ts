@@ -35,7 +35,7 @@ export class RouteTable {
     this.#namesHosts = [...this.#hosts.keys()].some(name => name !== everyHost)
   }
 
-  /** `path` is the one that is counted. */
+  /** Finds the route of a call; `path` is the one that is counted. */
   find(path: string, call: ConditionedCall): Route | undefined {
     const { host } = call.headers
     const name = this.#namesHosts && host !== undefined ? hostName(host) : undefined
@@ -66,7 +66,7 @@ export class RouteTable {
     return firstMetBy(call, paths.get('/'))
   }
 
-  /** How much of a path any route could name: a caller's path may have thousands of segments, and no route's has. */
+  /** Returns how much of a path any route could name: a caller's path may have thousands of segments, and no route's has. */
   #beginningOf(path: string): number {
     let end = 0
     for (let depth = 0; depth < this.#deepest; depth++) {

@@ -12,12 +12,12 @@ import { Throttle } from '../throttle.ts'
 import type { Upstream } from '../upstream.ts'
 import type { Upstreams } from '../upstreams.ts'
 
-/** How a call has fared so far. */
+/** The progress of a call so far. */
 export interface Trying {
   readonly tried: readonly Upstream[]
-  /** Whether nothing of the call was sent at the last of them. */
+  /** True if nothing of the call was sent at the last of them. */
   readonly isUnsent: boolean
-  /** Whether the last of them may be asked again if there is no other. */
+  /** True if the last of them may be asked again if there is no other. */
   readonly mayStay: boolean
   readonly affinity?: Affinity | undefined
 }
@@ -34,18 +34,18 @@ export class Route {
   readonly id: string
   /** The addresses of the service. */
   readonly pool: Pool
-  /** Whether headers are changed on the way, which few routes do. */
+  /** True if headers are changed on the way, which few routes do. */
   readonly changesRequest: boolean
   readonly changesResponse: boolean
-  /** Which answers are compressed; none unless the settings say so. */
+  /** The answers that are compressed; none unless the settings say so. */
   readonly compressible: Compressible | undefined
-  /** Whether the service is told the Host that the caller asked for. */
+  /** True if the service gets the Host that the caller asked for. */
   readonly keepsHost: boolean
-  /** What a call must have besides its host and path. */
+  /** The conditions that a call must meet besides its host and path. */
   readonly conditions: Conditions
-  /** How the gateway answers itself, in place of a service. */
+  /** The gateway's own answer, in place of a service's. */
   readonly ownAnswer: OwnAnswer | undefined
-  /** How many segments the path has that `rewrite` takes the place of. */
+  /** The number of segments of the path that `rewrite` takes the place of. */
   readonly #depth: number
   /** Refuses calls to a service in trouble; undefined unless the settings ask for it. */
   readonly throttle: Throttle | undefined
@@ -62,22 +62,22 @@ export class Route {
     this.id = this.pool.id
     this.#budget = new RetryBudget(settings.retryBudget)
     this.throttle = settings.throttle && new Throttle(settings.throttle)
-    // a service behind https is likely to be somebody else's, and known by its own name only
+    // a service behind https is likely to be another owner's, and known by its own name only
     this.keepsHost = keepHost ?? to.every(address => !/^https:/i.test(address))
     this.changesRequest = requestHeaders.remove.length > 0 || Object.keys(requestHeaders.set).length > 0
     this.compressible = settings.compression ? new Compressible(settings.compression) : undefined
     this.changesResponse = responseHeaders.remove.length > 0 || Object.keys(responseHeaders.set).length > 0
   }
 
-  /** The address for a new call; `affinity` is what binds its caller to one. */
+  /** Returns the address for a new call; `affinity` is what binds its caller to one. */
   first(now: number, affinity?: Affinity): Upstream {
     this.#budget.count(now)
     return this.pool.next(now, affinity)!
   }
 
   /**
-   * Where a call is tried again that failed at all of `tried`. Nothing was sent of an unsent call, so that it costs no service anything twice: it may go to every
-   * healthy address. All other second tries are bounded by the budget.
+   * Returns where a call is tried again that failed at all of `tried`. Nothing was sent of an unsent call, so that it costs no
+   * service anything twice: it may go to every healthy address. All other second tries are bounded by the budget.
    */
   again(now: number, { tried, isUnsent, mayStay, affinity }: Trying): Upstream | undefined {
     if (!this.settings.retry || tried.length >= mostTries) return undefined
@@ -88,13 +88,13 @@ export class Route {
     return (isUnsent && !next.health.isResting(now)) || this.#budget.take(now) ? next : undefined
   }
 
-  /** A healthy address with room, for a call that has waited in vain for another. */
+  /** Returns a healthy address with room, for a call that has waited in vain for another. */
   elsewhere(now: number, full: Upstream): Upstream | undefined {
     const other = this.pool.next(now, undefined, [full])
     return other?.slots.hasRoom && !other.health.isResting(now) ? other : undefined
   }
 
-  /** What binds a call to one of the addresses. */
+  /** Returns what binds a call to one of the addresses. */
   affinityOf({ headers, raw: { socket } }: CallRequest, trust: Trust): Affinity | undefined {
     const { sticky } = this.settings
     if (sticky === undefined) return undefined
@@ -102,7 +102,7 @@ export class Route {
     return affinityOf(sticky, { headers, address })
   }
 
-  /** The cookie that binds the caller of a call to the address that has answered it, if one is due. */
+  /** Returns the cookie that binds the caller of a call to the address that has answered it, if one is due. */
   cookieFor(affinity: Affinity, upstream: Upstream, { raw: { socket } }: CallRequest): string | undefined {
     const { sticky, path } = this.settings
     return (
@@ -115,7 +115,7 @@ export class Route {
     return redirect && redirectAnswer(redirect, target => target.slice(endOfSegments(target, this.#depth)))
   }
 
-  /** Where a call to `target` goes at an address; `target` begins with the path of this route, perhaps with parameters. */
+  /** Returns where a call to `target` goes at an address; `target` begins with the path of this route, perhaps with parameters. */
   targetAt(upstream: Upstream, target: string): string {
     const { rewrite } = this.settings
     if (rewrite === undefined) return upstream.basePath + target
@@ -126,7 +126,7 @@ export class Route {
   }
 }
 
-/** Where the first segments of a target end: a segment of a call may be longer than the route's, as `/v1;x` is. */
+/** Returns where the first segments of a target end: a segment of a call may be longer than the route's, as `/v1;x` is. */
 function endOfSegments(target: string, count: number): number {
   const pathEnd = pathOf(target).length
   let end = 0
@@ -138,7 +138,7 @@ function endOfSegments(target: string, count: number): number {
   return end
 }
 
-/** What conditions are held against. */
+/** The parts of a call that conditions are compared with. */
 export interface ConditionedCall {
   readonly method: string
   readonly headers: IncomingHttpHeaders
@@ -146,7 +146,7 @@ export interface ConditionedCall {
 
 /** The method and the headers that a route asks for. */
 export class Conditions {
-  /** How many there are: of routes with the same host and path, the one with the most comes first. */
+  /** The number of conditions: of routes with the same host and path, the one with the most comes first. */
   readonly count: number
   readonly #methods: readonly string[]
   readonly #headers: readonly [name: string, values: readonly string[]][]
@@ -166,7 +166,7 @@ export class Conditions {
   }
 }
 
-/** A header that comes several times is joined by commas, so each item is a value, too, as it is for rules. */
+/** True if a header has a value. One that comes several times is joined by commas, so each item is a value, too, as it is for rules. */
 function hasValue(received: string | readonly string[] | undefined, wanted: readonly string[]): boolean {
   if (received === undefined) return false
   const lines = typeof received === 'string' ? [received] : received
@@ -195,7 +195,7 @@ export function staticAnswer({ status, body, headers }: AnswerSettings): OwnAnsw
   }
 }
 
-/** `restOf` takes the path of the route off a target. */
+/** Makes the answer of a redirect; `restOf` takes the path of the route off a target. */
 export function redirectAnswer(settings: RedirectSettings, restOf: (target: string) => string): OwnAnswer {
   return (target, reply) => {
     reply
@@ -226,13 +226,13 @@ export class RetryBudget {
     this.#settings = settings
   }
 
-  /** A call has come. */
+  /** Counts a call that has come. */
   count(now: number): void {
     this.#advance(now)
     this.#calls[this.#second % seconds]!++
   }
 
-  /** Whether a call may be tried again now; counts the try if so. */
+  /** True if a call may be tried again now; counts the try if so. */
   take(now: number): boolean {
     this.#advance(now)
     const { percent, perSecond } = this.#settings

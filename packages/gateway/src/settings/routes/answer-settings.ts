@@ -1,15 +1,15 @@
 import { textOf, z } from 'diana-limiter/schema'
 import { headersToSet } from './header-settings.ts'
-import { pathFault } from './path-settings.ts'
+import { pathFault } from './match-settings.ts'
 
-/** What the gateway answers itself. */
+/** The gateway's own answer. */
 export interface AnswerSettings {
   readonly status: number
   readonly body: string
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Where callers are sent instead. */
+/** The address that callers are sent to instead. */
 export interface RedirectSettings {
   readonly to: string
   readonly status: number
@@ -30,7 +30,7 @@ export const answerSchema: z.Schema<AnswerSettings> = z
     context.addIssue({ code: 'custom', path: ['body'], message: `has no place in an answer ${status}: leave it out` })
   })
 
-/** What is wrong with the address that callers are sent to. */
+/** Returns what is wrong with the address that callers are sent to. */
 function targetFault(text: string): string | undefined {
   // two slashes would begin the name of another host
   if (text.startsWith('/')) return pathFault(text)

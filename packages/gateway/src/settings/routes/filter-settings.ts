@@ -1,7 +1,7 @@
 import { z } from 'diana-limiter/schema'
 import { filterOptions } from './filter-options.ts'
 
-/** A filter of the chain: a built-in name or a module, and what it is told. */
+/** A filter of the chain: a built-in name or a module, and its options. */
 export interface FilterSettings {
   readonly use: string
   readonly options: Readonly<Record<string, unknown>>

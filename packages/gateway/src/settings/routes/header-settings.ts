@@ -1,6 +1,6 @@
 import { headerFault, textOf, z } from 'diana-limiter/schema'
 
-/** What a proxy says itself, or what would break the framing of a message. */
+/** Headers that a proxy writes itself, or that would break the framing of a message. */
 const ours: readonly string[] = [
   'connection',
   'content-length',

@@ -8,24 +8,23 @@ import { protocolSchema, type ServiceProtocol } from '../upstreams/protocol-sett
 import { type UpstreamSettings, upstreamWords } from '../upstreams/upstream-settings.ts'
 import { type AnswerSettings, answerSchema, type RedirectSettings, redirectSchema } from './answer-settings.ts'
 import { headerName, headersToSet } from './header-settings.ts'
-import { headersSchema, methodsSchema, type RouteConditions } from './match-settings.ts'
-import { pathFault } from './path-settings.ts'
+import { headersSchema, methodsSchema, pathFault, type RouteConditions } from './match-settings.ts'
 
-/** How long a service may take: to be reached, to begin its answer, and between two pieces of it. */
+/** The longest times of a service: to be reached, to begin its answer, and between two pieces of it. */
 export interface Timeouts {
   readonly connectMs: number
   readonly headersMs: number
   readonly bodyMs: number
 }
 
-/** How many connections an address of a service may have, and how many calls may wait for one, for how long. */
+/** The most connections of an address of a service, and how many calls may wait for one, for how long. */
 export interface ConnectionSettings {
   readonly max: number
   readonly queueSize: number
   readonly queueMs: number
-  /** How long a connection without a call is kept, unless the service says. */
+  /** The time for which a connection without a call is kept, unless the service says. */
   readonly idleMs: number
-  /** How old a connection may be that takes a new call; none is any age. */
+  /** The highest age of a connection that takes a new call; none is any age. */
   readonly maxAgeMs?: number | undefined
 }
 
@@ -35,7 +34,7 @@ export interface HeaderChanges {
   readonly remove: readonly string[]
 }
 
-/** Which calls go to which service, and how they are changed on the way. */
+/** The calls that go to a service, and how they are changed on the way. */
 export interface RouteSettings extends RouteConditions, UpstreamSettings {
   /** Host names, or `*.` and a name; none is every host. */
   readonly host: readonly string[]
@@ -45,24 +44,24 @@ export interface RouteSettings extends RouteConditions, UpstreamSettings {
   readonly to: readonly string[]
   /** The version of HTTP that the service speaks; none finds out over TLS, and is HTTP/1.1 without. */
   readonly protocol?: ServiceProtocol | undefined
-  /** What the gateway answers itself. */
+  /** The gateway's own answer. */
   readonly answer?: AnswerSettings | undefined
   readonly redirect?: RedirectSettings | undefined
-  /** How large the body of a call may be. */
+  /** The largest size of a call's body. */
   readonly bodyBytes: number
-  /** What takes the place of `path`; none leaves it. */
+  /** The text that takes the place of `path`; none leaves it. */
   readonly rewrite?: string | undefined
-  /** Whether the caller's Host is sent on; left out, it is to services over http. */
+  /** True if the caller's Host is sent on; left out, it is to services over http. */
   readonly keepHost?: boolean | undefined
   readonly requestHeaders: HeaderChanges
   readonly responseHeaders: HeaderChanges
-  /** Which answers are compressed; none unless given. */
+  /** The answers that are compressed; none unless given. */
   readonly compression?: CompressionSettings | false | undefined
-  /** How the service is verified, and the gateway to it. */
+  /** The verification of the service, and of the gateway by it. */
   readonly tls?: ServiceTlsSettings | undefined
   readonly timeouts: Timeouts
   readonly connections: ConnectionSettings
-  /** How large the headers of an answer may be; as Node's own limit unless given. */
+  /** The largest size of an answer's headers; as Node's own limit unless given. */
   readonly maxHeadBytes?: number | undefined
   readonly retry: boolean
 }
@@ -76,7 +75,7 @@ const headerChanges = z
 
 const path = textOf(pathFault).transform(text => (text.length > 1 ? text.replace(/\/$/, '') : text))
 
-/** How long services may take, unless a route says otherwise. */
+/** The longest times of services, unless a route says otherwise. */
 export const timeoutsSchema: z.Schema<Partial<Timeouts>> = z
   .strictObject({
     connect: timerDuration.optional().describe('To reach a service; default: 5s.'),

@@ -1,16 +1,16 @@
 import { listOf, textOf, z } from 'diana-limiter/schema'
 
 const unixAddress = /^unix:(\/[^:?#]*)(?::(\/[^?#]*))?$/
-/** What the kernel takes (sun_path without its final zero). */
+/** The longest path that the kernel takes (sun_path without its final zero). */
 const longestSocketPath = 107
 
-/** The parts of an address such as `unix:/run/app.sock:/base`; undefined for one that is no socket's. */
+/** Returns the parts of an address such as `unix:/run/app.sock:/base`; undefined for one that is no socket's. */
 export function parseUnixAddress(text: string): { readonly socketPath: string; readonly path: string } | undefined {
   const [, socketPath, path = '/'] = unixAddress.exec(text) ?? []
   return socketPath === undefined ? undefined : { socketPath, path }
 }
 
-/** What is wrong with the address of a service. */
+/** Returns what is wrong with the address of a service. */
 export function upstreamFault(text: string): string | undefined {
   if (/^unix:/i.test(text)) return unixFault(text)
   const url = URL.canParse(text) ? new URL(text) : undefined

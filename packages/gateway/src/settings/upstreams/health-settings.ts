@@ -17,7 +17,7 @@ export interface CheckSettings {
 
 export type StatusRange = readonly [from: number, to: number]
 
-/** When an address is left alone. */
+/** The conditions under which an address is left alone. */
 export interface HealthSettings {
   readonly failures: number
   readonly restMs: number

@@ -1,6 +1,6 @@
 import { z } from 'diana-limiter/schema'
 
-/** Which version of HTTP a service is sent. */
+/** The version of HTTP that a service is sent. */
 export type ServiceProtocol = 'http1' | 'http2'
 
 export const protocolSchema: z.OptionalSchema<z.EnumSchema<'http1' | 'http2'>> = z

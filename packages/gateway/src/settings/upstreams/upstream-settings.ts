@@ -6,12 +6,12 @@ const balances = ['round-robin', 'least-connections'] as const
 /** Ways to choose an address, as the rule file names them. */
 export type Balance = (typeof balances)[number]
 
-/** What calls of one caller have in common, so that one address gets them all. */
+/** The part that calls of one caller have in common, so that one address gets them all. */
 export type StickySettings =
   | { readonly kind: 'cookie'; readonly name: string; readonly maxAgeMs?: number | undefined }
   | { readonly kind: 'hash'; readonly from: 'ip' | 'header' | 'cookie'; readonly name: string }
 
-/** How many second tries there may be, of calls that a service may have begun to serve. */
+/** The number of second tries of calls that a service may have begun to serve. */
 export interface RetryBudgetSettings {
   /** For every hundred calls of the last ten seconds. */
   readonly percent: number
@@ -19,24 +19,24 @@ export interface RetryBudgetSettings {
   readonly perSecond: number
 }
 
-/** When calls to a service in trouble are refused here instead of sent. */
+/** The conditions under which calls to a service in trouble are refused here instead of sent. */
 export interface ThrottleSettings {
   /** Calls are sent freely up to so many times those that the service accepts. */
   readonly ratio: number
   readonly windowMs: number
 }
 
-/** How the addresses of a route share its calls. */
+/** The way in which the addresses of a route share its calls. */
 export interface UpstreamSettings {
   /** The weight of each address of `to`, in its order. */
   readonly weights: readonly number[]
   readonly balance: Balance
   readonly sticky?: StickySettings | undefined
-  /** How long an address that comes back or is new takes to get its whole share. */
+  /** The time that an address that comes back or is new takes to get its whole share. */
   readonly slowStartMs: number
   readonly health: HealthSettings
   readonly retryBudget: RetryBudgetSettings
-  /** When calls are refused instead of sent; left out, all are sent. */
+  /** The conditions under which calls are refused instead of sent; left out, all are sent. */
   readonly throttle?: ThrottleSettings | undefined
 }
 

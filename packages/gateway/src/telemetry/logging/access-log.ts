@@ -13,7 +13,7 @@ export interface AccessLogOptions {
   /** The caller's address as rules count it. */
   readonly addressOf: (record: CallRecord) => string | undefined
   readonly onTrouble: (trouble: string) => void
-  /** What `diana replay` needs of a call; digests of the values that distinguish callers if `isDigest` is true. */
+  /** Returns what `diana replay` needs of a call; digests of the values that distinguish callers if `isDigest` is true. */
   readonly replayOf?: ((record: CallRecord, isDigest: boolean) => ReplayFields | undefined) | undefined
 }
 

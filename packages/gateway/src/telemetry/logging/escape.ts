@@ -11,12 +11,12 @@ const logEscape: EscapeCharacter = code => {
   return [...Buffer.from(String.fromCharCode(code))].map(byte => `\\x${hex(byte)}`).join('')
 }
 
-/** A text from outside for use between quotes of JSON: ASCII, of at most `maxLength` characters, without line breaks. */
+/** Returns a text from outside for use between quotes of JSON: ASCII, of at most `maxLength` characters, without line breaks. */
 export function escapeJson(text: string, maxLength: number): string {
   return escapeWith(text, maxLength, jsonEscape)
 }
 
-/** The same between quotes of a log in the combined format. */
+/** Escapes text between quotes of a log in the combined format. */
 export function escapeLog(text: string, maxLength: number): string {
   return escapeWith(text, maxLength, logEscape)
 }

@@ -3,7 +3,7 @@ import { type FileHandle, open, stat } from 'node:fs/promises'
 import { Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** Where chunks of whole lines are written, one after another. */
+/** The place where chunks of whole lines are written, one after another. */
 export interface LineSink {
   /** Larger chunks could be mixed with those of other processes. */
   readonly chunkBytes: number
@@ -14,7 +14,7 @@ export interface LineSink {
   close(): Promise<void>
 }
 
-/** A write of at most so many bytes to a pipe is not mixed with those of other processes (PIPE_BUF of Linux). */
+/** The most bytes of a write to a pipe that is not mixed with those of other processes (PIPE_BUF of Linux). */
 const pipeChunkBytes = 4096
 const fileChunkBytes = 65_536
 const retryMs = 20
@@ -33,7 +33,7 @@ export class FileSink implements LineSink {
     this.#file = file
   }
 
-  /** A new file gets this mode. */
+  /** Opens a file; a new one gets this mode. */
   static async open(path: string, mode: number = fileMode): Promise<FileSink> {
     return new FileSink(path, mode, await open(path, 'a', mode))
   }
@@ -118,7 +118,7 @@ class SocketSink implements LineSink {
   constructor(fd: number) {
     this.#socket = new Socket({ fd, readable: false, writable: true })
     this.#socket.unref()
-    // each write is told of its own error
+    // each write gets its own error
     this.#socket.on('error', () => {})
   }
 

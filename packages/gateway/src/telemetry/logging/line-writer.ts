@@ -1,13 +1,13 @@
 import { attempt } from 'diana-limiter/gateway'
 import type { LineSink } from './line-sinks.ts'
 
-/** What a writer tells those who run it. */
+/** The options and reports of a writer. */
 export interface LineWriterOptions {
-  /** Told, once a minute at most, why lines are lost. */
+  /** Is called, once a minute at most, with the reason why lines are lost. */
   readonly onTrouble: (trouble: string) => void
   /** More bytes than these are not kept for a reader who is behind; 4 MiB unless given. */
   readonly maxPendingBytes?: number | undefined
-  /** What is written, for messages; the access log unless given. */
+  /** The name of what is written, for messages; the access log unless given. */
   readonly name?: string | undefined
 }
 
@@ -124,7 +124,10 @@ export class LineWriter {
     return { lines: count, bytes: Buffer.from(lines.join(''), 'latin1') }
   }
 
-  /** Not before something was written: a message to a reader who has stalled could wait for that reader itself. */
+  /**
+   * Reports dropped lines, but not before something was written: a message to a reader who has stalled could wait for that reader
+   * itself.
+   */
   #reportDropped(): void {
     if (this.#unreported === 0) return
     this.#report(`${this.#unreported} lines of ${this.#name} were dropped: they are not read or written fast enough`)

@@ -4,20 +4,20 @@ import type { CallRecord } from '../call-record.ts'
 import { parseTraceparent } from '../ids.ts'
 import { escapeJson, escapeLog } from './escape.ts'
 
-/** A call that has ended, with what else a line tells of it. */
+/** A call that has ended, with what else a line says of it. */
 export interface LoggedCall {
   readonly record: CallRecord
   /** The caller's address as rules count it. */
   readonly address: string | undefined
   readonly verdict: Verdict | undefined
   readonly endedTime: number
-  /** Whether queries are left out. */
+  /** True if queries are left out. */
   readonly hidesQuery: boolean
-  /** What `diana replay` needs besides; undefined if it is not logged. */
+  /** The fields that `diana replay` needs besides; undefined if they are not logged. */
   readonly replay?: ReplayFields | undefined
 }
 
-/** What rules have read of a call, and when. */
+/** The parts of a call that rules have read, and when. */
 export interface ReplayFields {
   readonly decidedUs: number
   /** By the clock of rules, now. */
@@ -42,7 +42,7 @@ export const lineFormats: Readonly<Record<AccessLogSettings['format'], LineForma
   combined: combinedLine,
 }
 
-/** One JSON object per line; what is unknown is left out. */
+/** Returns one JSON object per line; what is unknown is left out. */
 function jsonLine(call: LoggedCall): string {
   const { record, address, verdict } = call
   const { method, request, route, upstream } = record
@@ -98,7 +98,7 @@ function verdictFields(verdict: Verdict | undefined): string {
   return fields + text('shadow', shadow, maxName)
 }
 
-/** What the call cost by rules that read it from bodies: reserved at first, settled in the end, and by what. */
+/** Writes what the call cost by rules that read it from bodies: reserved at first, settled in the end, and by what. */
 function costFields(costs: CallRecord['costs']): string {
   if (costs === undefined) return ''
   const each = costs.map(
@@ -117,7 +117,7 @@ function replayFields({ record, verdict }: LoggedCall, { decidedUs, nowUs, keys,
   return fields + object('keys', keys) + object('headers', headers)
 }
 
-/** How rules saw the end of a call that passed, if its status does not say it: 0 if that is not known. */
+/** Writes how rules saw the end of a call that passed, if its status does not say it: 0 if that is not known. */
 function outcomeFields(record: CallRecord, verdict: Verdict | undefined): string {
   if (verdict?.allowed !== true) return ''
   const { status = 0, by } = record.outcomeOf(record.end === 'complete')
@@ -135,7 +135,7 @@ function text(name: string, value: string | undefined, maxLength: number): strin
   return value === undefined || value === '' ? '' : `,"${name}":"${escapeJson(value, maxLength)}"`
 }
 
-/** Microseconds are all that a clock tells. */
+/** Microseconds are all that a clock gives. */
 function milliseconds(name: string, value: number | undefined): string {
   return value === undefined ? '' : `,"${name}":${Math.round(value * 1000) / 1000}`
 }
@@ -159,7 +159,7 @@ const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', '
 let timeSecond = 0
 let timeText = ''
 
-/** Made once a second. */
+/** Writes the time of the combined format, once a second. */
 function combinedTime(ms: number): string {
   const second = Math.floor(ms / 1000)
   if (second !== timeSecond) {

@@ -32,7 +32,7 @@ export class CallTrace {
     this.isSampled = isSampled
   }
 
-  /** What the service is told: the span of the current try is the parent of its own. */
+  /** Returns the header for the service: the span of the current try is the parent of its own. */
   get traceparent(): string {
     const parentId = this.tries.at(-1)?.spanId ?? this.spanId
     return formatTraceparent({ traceId: this.traceId, parentId, isSampled: this.isSampled })

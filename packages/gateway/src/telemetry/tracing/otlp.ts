@@ -21,11 +21,11 @@ interface OtlpAttribute {
   readonly value: { readonly stringValue: string } | { readonly intValue: string }
 }
 
-/** What the record of a call does not know. */
+/** The details that the record of a call does not have. */
 export interface SpanDetails {
   readonly address: string | undefined
   readonly verdict: Verdict | undefined
-  /** What is added to a time of `performance.now()` to get milliseconds since 1970. */
+  /** The milliseconds to add to a time of `performance.now()` to get milliseconds since 1970. */
   readonly timeOrigin: number
 }
 
@@ -36,12 +36,12 @@ const clientKind = 3
 const errorStatus = 2
 const knownMethods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH']
 
-/** The spans of one call, named by the semantic conventions for HTTP. */
+/** Returns the spans of one call, named by the semantic conventions for HTTP. */
 export function spansOf(record: CallRecord, trace: CallTrace, details: SpanDetails): OtlpSpan[] {
   return [serverSpan(record, trace, details), ...trace.tries.map((_, at) => clientSpan(record, trace, at, details))]
 }
 
-/** The body of a request to a collector. */
+/** Returns the body of a request to a collector. */
 export function exportRequest(serviceName: string, spans: readonly OtlpSpan[]): string {
   const resource = { attributes: attributesOf({ 'service.name': serviceName }) }
   const scope = { name: 'diana-gateway', version }
@@ -127,7 +127,7 @@ function attributesOf(values: Attributes): OtlpAttribute[] {
   return attributes
 }
 
-/** A number holds microseconds since 1970 exactly, and nanoseconds it does not. */
+/** Writes a time in nanoseconds: a number holds microseconds since 1970 exactly, and nanoseconds it does not. */
 function nano(ms: number): string {
   return `${Math.round(ms * 1000)}000`
 }

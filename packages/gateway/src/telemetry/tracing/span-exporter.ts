@@ -100,7 +100,7 @@ export class SpanExporter {
     }
   }
 
-  /** Undefined if the collector has taken them. */
+  /** Sends a batch; undefined if the collector has taken it. */
   async #send(batch: readonly OtlpSpan[]): Promise<{ reason: string; mayRetry: boolean } | undefined> {
     const { headers } = this.#settings
     try {

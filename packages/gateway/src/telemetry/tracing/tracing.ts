@@ -12,7 +12,7 @@ export interface TracingOptions {
   readonly folder: string
   /** The caller's address as rules count it. */
   readonly addressOf: (record: CallRecord) => string | undefined
-  /** Whether a call comes from a trusted proxy. */
+  /** True if a call comes from a trusted proxy. */
   readonly isTrusted: (record: CallRecord) => boolean
   readonly onTrouble: (trouble: string) => void
 }

@@ -70,6 +70,15 @@ const CALM_WINDOWS = 8
 /** The throughput is the same if at least this part of it is left. */
 const STEADY = 0.85
 
+/** The measurements of a window: calls at a time, their time, answers per microsecond, the part of it that was full, and noise. */
+interface Window {
+  readonly flight: number
+  readonly timeUs: number
+  readonly perUs: number
+  readonly full: number
+  readonly noise: number
+}
+
 /** Learns from each window of a key what its limit is. */
 export class LimitLearner {
   readonly #min: number
@@ -102,7 +111,7 @@ export class LimitLearner {
     const isLimiting = state[at + LIMITING] === 1
     let weight = 1
     if (isLimiting && !isKnown && full > 0.5) this.#search(state, at, flight, timeUs, perUs)
-    else if (isLimiting) weight = this.#learnLimiting(state, at, flight, timeUs, perUs, full, noise)
+    else if (isLimiting) weight = this.#learnLimiting(state, at, { flight, timeUs, perUs, full, noise })
     else this.#learnOpen(state, at, flight, timeUs, perUs, full)
     state[at + LAST_FLIGHT] = state[at + LAST_FLIGHT]! + weight * (flight - state[at + LAST_FLIGHT]!)
     state[at + LAST_US] = state[at + LAST_US]! + weight * (timeUs - state[at + LAST_US]!)
@@ -159,16 +168,23 @@ export class LimitLearner {
     this.#setLimit(state, at, this.#near(state, at))
   }
 
-  #learnLimiting(
-    state: Float64Array,
-    at: number,
-    flight: number,
-    timeUs: number,
-    perUs: number,
-    full: number,
-    noise: number,
-  ): number {
-    const baseUs = state[at + BASE_US]!
+  #learnLimiting(state: Float64Array, at: number, window: Window): number {
+    if (this.#isCalm(state, at, window)) return 1
+    const { flight, timeUs, noise } = window
+    const change = Math.log(flight / state[at + LAST_FLIGHT]!)
+    const slowed = Math.log(timeUs / state[at + LAST_US]!)
+    // no queue explains this: the service has changed during the window, so the next window decides
+    if (slowed > Math.max(0, change) + SHIFT + noise || slowed < Math.min(0, change) - SHIFT - noise) return 1
+    const isExperiment = Math.abs(change) > 0.06 + noise
+    let low = LOW_PART
+    if (isExperiment && change < 0) low = learnDescent(state, at, window, slowed / change)
+    else learnLevel(state, at, window)
+    this.#setNext(state, at, window, low)
+    return isExperiment ? 1 : 0.3
+  }
+
+  /** True if few or no calls are refused, so that the limit rises or opens and nothing else is learned. */
+  #isCalm(state: Float64Array, at: number, { timeUs, perUs, full }: Window): boolean {
     const known = state[at + PER_US]!
     // in overload, a service works as fast as it can
     if (full <= 0.05 || (full <= 0.5 && perUs < 0.92 * known)) {
@@ -179,60 +195,29 @@ export class LimitLearner {
         state[at + STREAK] = 0
       }
       this.#setLimit(state, at, Math.max(state[at + LIMIT]!, this.#near(state, at)) * 1.1)
-      return 1
+      return true
     }
     state[at + STREAK] = 0
     // few calls are refused, and little waits
-    if (full <= 0.5 && timeUs < 1.12 * baseUs) {
-      if (perUs > known) state[at + PER_US] = perUs
-      this.#setLimit(state, at, Math.max(state[at + LIMIT]!, this.#near(state, at)) * 1.05)
-      return 1
-    }
-    const change = Math.log(flight / state[at + LAST_FLIGHT]!)
-    const slowed = Math.log(timeUs / state[at + LAST_US]!)
-    // no queue explains this: the service has changed during the window, so the next window decides
-    if (slowed > Math.max(0, change) + SHIFT + noise || slowed < Math.min(0, change) - SHIFT - noise) return 1
-    const response = slowed / change
-    const isExperiment = Math.abs(change) > 0.06 + noise
-    let low = LOW_PART
-    if (isExperiment && change < 0) {
-      state[at + WINDOWS] = 0
-      if (response < RESPONDS) {
-        // n has fallen and the time has not: nothing was waiting
-        state[at + DESCENT] = 0
-        const isNoise = Math.abs(timeUs - baseUs) < 2 * noise * baseUs
-        state[at + BASE_US] = timeUs > 1.3 * baseUs ? timeUs : baseUs + (isNoise ? 0.2 : 0.5) * (timeUs - baseUs)
-        // a much larger base is verified soon
-        if (timeUs > 1.3 * baseUs) state[at + WINDOWS] = LOW_EVERY - 3
-      } else if (timeUs < (0.97 - noise) * baseUs) {
-        // still above the knee: look further down at once
-        state[at + DESCENT] = state[at + DESCENT]! + 1
-        state[at + BASE_US] = baseUs + (state[at + DESCENT]! > 1 ? 1 : 0.5) * (timeUs - baseUs)
-        state[at + WINDOWS] = Number.MAX_SAFE_INTEGER
-        low = Math.max(0.6, LOW_PART - 0.13 * state[at + DESCENT]!)
-      } else state[at + DESCENT] = 0
-      if (perUs > known) state[at + PER_US] = perUs
-    } else {
-      if (timeUs < (0.85 - noise) * baseUs) state[at + BASE_US] = timeUs
-      if (perUs > known) state[at + PER_US] = known + (perUs > (1 + 2 * noise) * known ? 0.8 : 0.5) * (perUs - known)
-      // below the knee, throughput says nothing of the capacity
-      else if (full > 0.5 && timeUs > (1.03 + noise) * state[at + BASE_US]!) {
-        state[at + PER_US] = known + (perUs < 0.85 * known ? 1 : 0.5) * (perUs - known)
-      }
-      state[at + WINDOWS] = state[at + WINDOWS]! + 1
-    }
+    if (full > 0.5 || timeUs >= 1.12 * state[at + BASE_US]!) return false
+    if (perUs > known) state[at + PER_US] = perUs
+    this.#setLimit(state, at, Math.max(state[at + LIMIT]!, this.#near(state, at)) * 1.05)
+    return true
+  }
+
+  /** Sets the limit of the next window: at the knee, or below it if that was not tried for long. */
+  #setNext(state: Float64Array, at: number, { flight, timeUs, full, noise }: Window, low: number): void {
     const knee = state[at + PER_US]! * state[at + BASE_US]!
     const lower = Math.max(1, Math.floor((low - noise) * knee))
     const every = Math.max(LOW_EVERY, (1 - lower / knee) / LOW_COST)
     if (state[at + WINDOWS]! >= every) {
       state[at + WINDOWS] = 0
       this.#setLimit(state, at, lower)
-    } else {
-      const hasRoom = full > 0.5 && timeUs < (1.02 + noise) * state[at + BASE_US]!
-      const near = this.#near(state, at)
-      this.#setLimit(state, at, hasRoom ? Math.max(near, Math.round(1.08 * flight + 0.7)) : near)
+      return
     }
-    return isExperiment ? 1 : 0.3
+    const hasRoom = full > 0.5 && timeUs < (1.02 + noise) * state[at + BASE_US]!
+    const near = this.#near(state, at)
+    this.#setLimit(state, at, hasRoom ? Math.max(near, Math.round(1.08 * flight + 0.7)) : near)
   }
 
   /** A little more than the knee. */
@@ -243,4 +228,43 @@ export class LimitLearner {
   #setLimit(state: Float64Array, at: number, limit: number): void {
     state[at + LIMIT] = Math.min(this.#max, Math.max(this.#min, limit))
   }
+}
+
+/**
+ * Learns from fewer calls at a time whether any had waited; returns the part of the knee to try next. `response` is the part of the
+ * fall in n by which the time has fallen.
+ */
+function learnDescent(state: Float64Array, at: number, { timeUs, perUs, noise }: Window, response: number): number {
+  const baseUs = state[at + BASE_US]!
+  let low = LOW_PART
+  state[at + WINDOWS] = 0
+  if (response < RESPONDS) {
+    // n has fallen and the time has not: nothing was waiting
+    state[at + DESCENT] = 0
+    const isNoise = Math.abs(timeUs - baseUs) < 2 * noise * baseUs
+    state[at + BASE_US] = timeUs > 1.3 * baseUs ? timeUs : baseUs + (isNoise ? 0.2 : 0.5) * (timeUs - baseUs)
+    // a much larger base is verified soon
+    if (timeUs > 1.3 * baseUs) state[at + WINDOWS] = LOW_EVERY - 3
+  } else if (timeUs < (0.97 - noise) * baseUs) {
+    // still above the knee: look further down at once
+    state[at + DESCENT] = state[at + DESCENT]! + 1
+    state[at + BASE_US] = baseUs + (state[at + DESCENT]! > 1 ? 1 : 0.5) * (timeUs - baseUs)
+    state[at + WINDOWS] = Number.MAX_SAFE_INTEGER
+    low = Math.max(0.6, LOW_PART - 0.13 * state[at + DESCENT]!)
+  } else state[at + DESCENT] = 0
+  if (perUs > state[at + PER_US]!) state[at + PER_US] = perUs
+  return low
+}
+
+/** Learns from a window with about as many calls at a time as the one before, or more. */
+function learnLevel(state: Float64Array, at: number, { timeUs, perUs, full, noise }: Window): void {
+  const baseUs = state[at + BASE_US]!
+  const known = state[at + PER_US]!
+  if (timeUs < (0.85 - noise) * baseUs) state[at + BASE_US] = timeUs
+  if (perUs > known) state[at + PER_US] = known + (perUs > (1 + 2 * noise) * known ? 0.8 : 0.5) * (perUs - known)
+  // below the knee, throughput says nothing of the capacity
+  else if (full > 0.5 && timeUs > (1.03 + noise) * state[at + BASE_US]!) {
+    state[at + PER_US] = known + (perUs < 0.85 * known ? 1 : 0.5) * (perUs - known)
+  }
+  state[at + WINDOWS] = state[at + WINDOWS]! + 1
 }

@@ -1,4 +1,4 @@
-/** How much of an answer is kept: enough for the first events of a stream, and for the last ones. */
+/** The part of an answer that is kept: enough for the first events of a stream, and for the last ones. */
 export const HEAD_BYTES = 16_384
 export const TAIL_BYTES = 65_536
 const FIRST_BYTES = 4096
@@ -19,7 +19,7 @@ export class AnswerEnds {
   #buffer: Buffer | undefined
   #head: Buffer | undefined
 
-  /** Whether nothing has been left out. */
+  /** True if nothing has been left out. */
   get isWhole(): boolean {
     return this.bytes <= TAIL_BYTES
   }
@@ -51,7 +51,7 @@ export class AnswerEnds {
     this.#head = undefined
   }
 
-  /** At most TAIL_BYTES. */
+  /** Adds at most TAIL_BYTES. */
   #add(chunk: Uint8Array): void {
     const { length } = chunk
     const buffer = this.#bufferFor(this.bytes + length)

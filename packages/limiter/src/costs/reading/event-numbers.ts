@@ -4,12 +4,12 @@ import { type JsonNumbers, type JsonPath, jsonNumbers, pathTree } from './json-n
 const NOTHING: JsonNumbers = { numbers: [], end: 'whole' }
 const lineEnds = /\r\n|\n|\r/
 
-/** How the events of a stream are written: server-sent events, or one JSON value a line. */
+/** The form of the events of a stream: server-sent events, or one JSON value a line. */
 export type EventForm = 'server-sent' | 'lines'
 
 export interface EventPart {
   readonly form: EventForm
-  /** Whether the part is the beginning of the stream; otherwise its first event is taken for the rest of one. */
+  /** True if the part is the beginning of the stream; otherwise its first event is taken for the rest of one. */
   readonly isFirst: boolean
   /** Each event that matters has one of these names; all others are skipped, which are most of a stream. */
   readonly hints: readonly string[]
@@ -36,7 +36,7 @@ export function eventNumbers(
   return found
 }
 
-/** Where the event begins that `place` is in; 0 if it began before the part. */
+/** Returns where the event begins that `place` is in; 0 if it began before the part. */
 function eventBefore(bytes: Buffer, place: number, form: EventForm): number {
   const ends = form === 'lines' ? ['\n'] : ['\n\n', '\r\n\r\n', '\r\r']
   return Math.max(
@@ -47,7 +47,7 @@ function eventBefore(bytes: Buffer, place: number, form: EventForm): number {
   )
 }
 
-/** The data of each event. One byte is one character, so that a cut inside a character does no harm. */
+/** Returns the data of each event. One byte is one character, so that a cut inside a character does no harm. */
 function eventsOf(bytes: Buffer, form: EventForm, isFirst: boolean): string[] {
   const lines = bytes.toString('latin1').split(lineEnds)
   if (form === 'lines') return lines

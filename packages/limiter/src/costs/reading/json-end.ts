@@ -17,7 +17,7 @@ export function jsonNumbersAtEnd(bytes: Buffer, paths: readonly JsonPath[]): Jso
   return found
 }
 
-/** Both readings as one, with the larger number of each field. */
+/** Returns both readings as one, with the larger number of each field. */
 export function merged(one: JsonNumbers, other: JsonNumbers): JsonNumbers {
   const numbers = Array.from({ length: Math.max(one.numbers.length, other.numbers.length) }, (_, index) => {
     const [here, there] = [one.numbers[index], other.numbers[index]]
@@ -26,7 +26,7 @@ export function merged(one: JsonNumbers, other: JsonNumbers): JsonNumbers {
   return { numbers, end: other.end }
 }
 
-/** Each name of the paths with the objects around it. The last name alone, without that of its object, could be any other field. */
+/** Returns each name of the paths with the objects around it. The last name alone, without that of its object, could be any other field. */
 function namesOf(paths: readonly JsonPath[], tree: PathTree): Map<string, PathTree[]> {
   const names = new Map<string, PathTree[]>()
   for (const path of paths) {

@@ -20,23 +20,23 @@ export interface PathTree {
   readonly place?: number | undefined
 }
 
-/** What was found at the paths of a tree, by their index. */
+/** The findings at the paths of a tree, by their index. */
 export interface JsonNumbers {
   /** Undefined for a field that is absent or null; NaN for one that holds something else than a number. */
   readonly numbers: readonly (number | undefined)[]
   readonly end: 'whole' | 'cut' | 'invalid'
 }
 
-/** What is found of one field in a document that parsers may read in several ways; and how the document ends. */
+/** A field as it is found in a document that parsers may read in several ways; and how the document ends. */
 export interface JsonField extends BodyField {
   readonly end: JsonNumbers['end']
 }
 
-/** Where a pass begins: inside objects that were opened before the first byte, right before a name. */
+/** The place where a pass begins: inside objects that were opened before the first byte, right before a name. */
 export interface InsideOf {
   readonly at: number
   readonly nodes: readonly (PathTree | undefined)[]
-  /** Whether the outermost object is an item of a list. */
+  /** True if the outermost object is an item of a list. */
   readonly isInList: boolean
 }
 
@@ -60,8 +60,9 @@ export function pathTree(paths: readonly JsonPath[]): PathTree {
 }
 
 /**
- * A name as the most tolerant parsers compare it: Go and .NET ignore case, Protocol Buffers take `max_tokens` for `maxTokens`, and
- * parsers in C end a name at a NUL. Two steps of case, since the long s and the Kelvin sign are letters of ASCII in one of them only.
+ * Returns a name as the most tolerant parsers compare it: Go and .NET ignore case, Protocol Buffers take `max_tokens` for
+ * `maxTokens`, and parsers in C end a name at a NUL. Two steps of case, since the long s and the Kelvin sign are letters of ASCII
+ * in one of them only. /
  */
 export function foldedName(name: string): string {
   const nul = name.indexOf('\0')
@@ -122,7 +123,7 @@ function fieldsInOnePass(bytes: Buffer, paths: readonly JsonPath[]): (JsonField 
   })
 }
 
-/** Undefined if the folded name is that of another child already. */
+/** Returns the branch of a name; undefined if the folded name is that of another child already. */
 function branchAt({ children }: FieldBranch, name: string): FieldBranch | undefined {
   const folded = foldedName(name)
   const known = children.get(folded)
@@ -153,9 +154,9 @@ class Scan {
   #node: PathTree | undefined
   #expected: Expected = 'value'
   #values = 0
-  /** Of each open bracket: the places of names that were in it, as bits, or how many items of a list were no numbers. */
+  /** For each open bracket, the places of names that were in it, as bits, or how many items of a list were no numbers. */
   readonly #seen: number[] = []
-  /** Of each open list: the index of the field that it is; -1 if it is none. */
+  /** For each open list, the index of the field that it is; -1 if it is none. */
   readonly #lists: number[] = []
 
   constructor(bytes: Buffer, root: PathTree, inside: InsideOf | undefined) {
@@ -235,7 +236,7 @@ class Scan {
     for (const child of children.values()) if ((seen & (1 << child.place!)) === 0) this.#lack(child)
   }
 
-  /** A parser may find nothing at a node, nor below it. */
+  /** Notes that a parser may find nothing at a node, nor below it. */
   #lack({ index, children, name }: PathTree): void {
     if (name === undefined) return
     if (index >= 0) this.lacks.add(index)
@@ -266,7 +267,7 @@ class Scan {
     return undefined
   }
 
-  /** Undefined if it is no text of JSON. */
+  /** Reads a name; undefined if it is no text of JSON. */
   #nameIn(start: number, end: number): string | undefined {
     const text = this.#bytes.toString('utf8', start, end)
     if (!text.includes('\\')) return text.slice(1, -1)
@@ -363,7 +364,7 @@ class Scan {
   }
 }
 
-/** Behind the quote that ends the text which begins at `start`; -1 if it is cut. */
+/** Returns the place behind the quote that ends the text which begins at `start`; -1 if it is cut. */
 function endOfText(bytes: Buffer, start: number): number {
   for (let at = start + 1; ; ) {
     const quote = bytes.indexOf(QUOTE, at)

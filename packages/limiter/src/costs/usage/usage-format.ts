@@ -9,7 +9,7 @@ export interface Tokens {
 /** Reads a field of an answer by its path, such as `usage.prompt_tokens`; undefined if it is not there. */
 export type FieldReader = (path: string) => number | undefined
 
-/** How an API reports what a call has used. */
+/** The way in which an API reports what a call has used. */
 export interface UsageFormat {
   readonly name: string
   /** The fields of a request that limit how much the answer may use. */
@@ -22,7 +22,7 @@ export interface UsageFormat {
   readonly fields: readonly string[]
   /** Names of fields, of which each event of a stream that reports usage has one. */
   readonly hints: readonly string[]
-  /** Undefined if the answer reports no usage, or not yet all of it. */
+  /** Reads the tokens; undefined if the answer reports no usage, or not yet all of it. */
   tokens(read: FieldReader): Tokens | undefined
 }
 

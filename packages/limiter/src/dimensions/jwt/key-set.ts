@@ -4,9 +4,9 @@ import { byPublicKey, type Verifier } from './verifier.ts'
 
 /** The public keys of an issuer, as its JWKS lists them. */
 export interface KeySet {
-  /** Whether one of the keys has signed a token. */
+  /** True if one of the keys has signed a token. */
   isSigned(token: Token): boolean
-  /** Whether a key has this name. */
+  /** True if a key has this name. */
   has(kid: string): boolean
 }
 
@@ -52,7 +52,7 @@ function parseKeys(text: string): readonly Jwk[] {
   return keys.filter(key => typeof key === 'object' && key !== null)
 }
 
-/** A secret is never taken from a set that others can read. */
+/** Makes the verifier of a key; a secret is never taken from a set that others can read. */
 function verifierOf(jwk: Jwk): Verifier | undefined {
   if (jwk.kty === 'oct' || (jwk.use !== undefined && jwk.use !== 'sig')) return undefined
   try {

@@ -3,14 +3,14 @@ export interface Token {
   readonly alg: string
   readonly kid: string | undefined
   readonly claims: Readonly<Record<string, unknown>>
-  /** What is signed. */
+  /** The part that is signed. */
   readonly signed: string
   readonly signature: Buffer
 }
 
 const SHAPE = /^([\w-]+)\.([\w-]+)\.([\w-]*)$/
 
-/** Undefined if the text is not a token, or has critical header parameters that are not supported. */
+/** Reads a token; undefined if the text is not one, or has critical header parameters that are not supported. */
 export function readToken(text: string): Token | undefined {
   const [, head, body, signature] = SHAPE.exec(text) ?? []
   const header = readObject(head)

@@ -3,7 +3,7 @@ import { fileFault, readRegularFileSync } from '../../common/regular-file.ts'
 import { DianaError } from '../../errors.ts'
 import type { Token } from './token.ts'
 
-/** Whether a token was signed by one key, with the one algorithm that the key is for. */
+/** A function that returns true if a token was signed by one key, with the one algorithm that the key is for. */
 export type Verifier = (token: Token) => boolean
 
 type Check = (signed: Buffer, signature: Buffer) => boolean
@@ -11,7 +11,7 @@ type Check = (signed: Buffer, signature: Buffer) => boolean
 const MIN_SECRET = 32
 const MAX_KEYS = 100
 
-/** The keys of a document; throws if one cannot be read or used. */
+/** Returns the keys of a document; throws if one cannot be read or used. */
 export function loadVerifiers(keys: readonly string[]): Verifier[] {
   const verifiers = keys.flatMap(word => verifiersOf(load(word)))
   if (verifiers.length <= MAX_KEYS) return verifiers
@@ -34,7 +34,7 @@ function load(word: string): string {
   }
 }
 
-/** A public key is never used as a secret: then anyone who knows it could sign (RFC 8725, section 2.1). */
+/** Makes the verifiers of a text; a public key is never used as a secret: then anyone who knows it could sign (RFC 8725, section 2.1). */
 function verifiersOf(text: string): Verifier[] {
   if (text.trimStart().startsWith('{')) return verifiersOfJwk(text)
   if (text.includes('-----BEGIN')) {
@@ -83,7 +83,7 @@ export function byPublicKey(key: KeyObject): Verifier {
   throw fault('is of a kind not known here: use RSA of 2048 bits or more, EC on P-256, Ed25519, or a secret')
 }
 
-/** The key decides the algorithm, not the token: otherwise a public key could be used as a secret. */
+/** Restricts a check to the algorithm of the key, not of the token: otherwise a public key could be used as a secret. */
 function only(alg: string, check: Check): Verifier {
   return token => {
     if (token.alg !== alg) return false

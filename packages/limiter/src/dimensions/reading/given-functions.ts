@@ -4,7 +4,7 @@ import { warnOfEach } from '../../common/warn-once.ts'
 import { DianaError } from '../../errors.ts'
 import type { Dimension } from '../dimension.ts'
 
-/** What a program makes of a call, such as the account of a session. */
+/** A function that a program reads from a call, such as the account of a session. */
 export type CallReader = (call: Call) => string | number | undefined
 
 /** The limit of a caller, by the values of the dimensions that they are counted by. */
@@ -12,7 +12,7 @@ export type LimitReader = (caller: Readonly<Record<string, string>>) => unknown
 
 const NAME = 'function'
 
-/** Whether a dimension of a rule is a function of the program's own. */
+/** True if a dimension of a rule is a function of the program's own. */
 export function isFunctionName(word: string): boolean {
   return word.startsWith(`${NAME}:`)
 }
@@ -35,7 +35,7 @@ export class GivenFunctions {
     },
   }
 
-  /** The name of a function that gives the limit of a caller; it may be async. */
+  /** Returns the name of a function that gives the limit of a caller; it may be async. */
   nameForLimit(name: string, read: LimitReader): string {
     this.#limits.set(`${NAME}:${name}`, read)
     return `${NAME}:${name}`
@@ -49,7 +49,7 @@ export class GivenFunctions {
     return this.#functions.size === 0
   }
 
-  /** The name of a function in rules. It is made from the rule's options, so that all processes of a fleet use the same. */
+  /** Returns the name of a function in rules. It is made from the rule's options, so that all processes of a fleet use the same. */
   nameFor(name: string, read: CallReader): string {
     if (isAsyncFunction(read)) {
       throw new DianaError('BAD_RULES', `${name} must not be async: return the value itself, and look it up before`)
@@ -59,7 +59,7 @@ export class GivenFunctions {
   }
 }
 
-/** An object would make one caller of all: `[object Object]`. */
+/** Converts a value to text; an object would make one caller of all: `[object Object]`. */
 function textOf(value: unknown, name: string): string | undefined {
   if (value === undefined || value === null) return undefined
   if (typeof value !== 'object' && typeof value !== 'function') return String(value)

@@ -1,5 +1,4 @@
 import { hexDigit } from '../../http/hex-digit.ts'
-import { decodePercent } from './percent.ts'
 
 const SPACE = 0x20
 const EQUALS = 0x3d
@@ -15,7 +14,7 @@ export class ParameterName {
     this.#name = canonical(name)
   }
 
-  /** Where the value begins of a piece of a text that begins at `start` with this name, as some service reads it; or -1. */
+  /** Finds where the value begins of a piece of a text that begins at `start` with this name, as some service reads it; or -1. */
   valueAt(text: string, start: number): number {
     const name = this.#name
     let at = start
@@ -45,7 +44,7 @@ export class ParameterName {
   }
 }
 
-/** What may follow a name: a list index, a NUL, which ends the name for some servers, or blanks. */
+/** The text that may follow a name: a list index, a NUL, which ends the name for some servers, or blanks. */
 const LIST_PLACE = /^(?:\[|%5b|%00|[ \t]*$)/i
 
 function canonical(name: string): string {
@@ -65,4 +64,14 @@ function endOfName(text: string, start: number): number {
   let at = start
   while (at < text.length && !endsName(text.charCodeAt(at))) at++
   return at
+}
+
+/** Percent-decodes a text; one that is badly escaped stays as it is. */
+export function decodePercent(text: string): string {
+  if (!text.includes('%')) return text
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
 }

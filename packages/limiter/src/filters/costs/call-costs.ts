@@ -64,7 +64,7 @@ export class CallCosts<Request, Reply> {
     return true
   }
 
-  /** The answer is over: settles the costs, then calls `onSettled`, at once unless the answer has to be decoded first. */
+  /** Ends the answer: settles the costs, then calls `onSettled`, at once unless the answer has to be decoded first. */
   end(status: number | undefined, onSettled: () => void): void {
     try {
       const settled = this.#settling?.end(status)

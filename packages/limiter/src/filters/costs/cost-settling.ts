@@ -8,16 +8,16 @@ import type { Verdict } from '../../verdict.ts'
 export interface AnswerObserver {
   begin(status: number, headers: AnswerHeaders): void
   add(chunk: Uint8Array): void
-  /** No service has worked on the call, or it broke off its answer. */
+  /** Notes that no service has worked on the call, or that it broke off its answer. */
   unserved(): void
   /**
-   * The answer is over; `status` is undefined if the caller left before all of it was sent. Again, it does nothing. Returns a promise
+   * Ends the answer; `status` is undefined if the caller left before all of it was sent. Again, it does nothing. Returns a promise
    * if the answer has to be decoded before its cost is known.
    */
   end(status: number | undefined): Promise<void> | undefined
 }
 
-/** What a call has cost by one rule. */
+/** The cost of a call by one rule. */
 export interface SettledCost {
   readonly rule: string
   readonly reserved: number
@@ -108,7 +108,7 @@ export class CostSettling implements AnswerObserver {
   }
 }
 
-/** What a rule charges a call when it comes. */
+/** Returns what a rule charges a call when it comes. */
 function reservedBy({ cost, estimates, mostAtOnce }: RuleState['rule'], call: Call, given: number): number {
   const amount = cost === undefined ? given : cost(call)
   return estimates ? Math.min(amount, mostAtOnce) : amount

@@ -76,7 +76,7 @@ const document = (max: number, total: number | undefined, bytes = 0) =>
 describe.each(Object.entries(servers))('costs on %s', (name, server) => {
   const send = server.speaks === 'h2' ? echoHttp2 : echo
 
-  it('are reserved by the request and settled by the answer, which pass unchanged', async () => {
+  it('costs are reserved by the request and settled by the answer, which pass unchanged', async () => {
     const limiter = await limiterFor([{ ...tokens, limit: '20000/m' }])
     const { port, close } = await server.start(limiter, service)
     closing.push(close)

@@ -41,7 +41,7 @@ export function observeNode(response: ObservedResponse, observer: AnswerObserver
   }
 }
 
-/** A header of a response; those that were written at once with the status are in the text of the head only. */
+/** Returns a header of a response; those that were written at once with the status are in the text of the head only. */
 export function headerOf(response: ObservedResponse & { _header?: string | null }, name: string): string | undefined {
   const value = response.getHeader(name)
   if (value !== undefined) return String(value)

@@ -18,19 +18,19 @@ export interface BodyStream extends EventEmitter {
 /** A caller whose first bytes take longer is charged as one whose body cannot be read. */
 const PATIENCE_MS = 10_000
 
-/** The size that a request announces for its body; undefined if it announces none. */
+/** Returns the size that a request announces for its body; undefined if it announces none. */
 export function announcedBytes(headers: BodyStream['headers']): number | undefined {
   const length = headers['content-length']
   if (typeof length === 'string' && /^\d{1,15}$/.test(length)) return Number(length)
   return headers['transfer-encoding'] === undefined && length === undefined ? 0 : undefined
 }
 
-/** The text of a header, also if there are several. */
+/** Returns the text of a header, also if there are several. */
 export function textOf(value: string | readonly string[] | undefined): string | undefined {
   return typeof value === 'string' ? value : value?.join()
 }
 
-/** Whether a body is encoded, so that its bytes are not those of a document. */
+/** True if a body is encoded, so that its bytes are not those of a document. */
 export function isEncoded(headers: BodyStream['headers']): boolean {
   return (headers['content-encoding'] ?? 'identity') !== 'identity'
 }

@@ -19,7 +19,7 @@ export class AnnotatedRules {
     this.#limiter = limiter
   }
 
-  /** The ids of the rules of a handler: its own, or else those of its controller. They are added when they are first needed. */
+  /** Returns the ids of the rules of a handler: its own, or else those of its controller. They are added when they are first needed. */
   of(controller: Controller, handler: Handler): string[] {
     leaveToGuard(handler)
     return rateLimitsOf(controller, handler).map(words => this.#ids.get(words) ?? this.#add(words, controller, handler))
@@ -40,7 +40,7 @@ export class AnnotatedRules {
     return id
   }
 
-  /** Of two that would have one name, the second is another. */
+  /** Returns a free name: of two that would have one name, the second is another. */
   #free(name: string): string {
     const known = [...this.#ids.values()]
     let id = name

@@ -9,7 +9,7 @@ import type { Framework, Watcher } from './framework.ts'
 import { bodyOf, type NodeRequest, type NodeResponse, node } from './node.ts'
 import { spelledPath } from './spelled-path.ts'
 
-/** How servers describe a connection: those of Node, Bun, Deno and SvelteKit. */
+/** The descriptions of a connection by servers: those of Node, Bun, Deno and SvelteKit. */
 export interface FetchServer {
   readonly incoming?: NodeRequest
   readonly outgoing?: NodeResponse
@@ -24,7 +24,7 @@ export interface FetchServer {
 /** A request, and what is known of its answer. */
 export interface Exchange {
   readonly server: FetchServer
-  /** What a refused caller gets. */
+  /** The answer to a refused caller. */
   refusal: Response | undefined
   /** Headers for the answer of the handler. */
   readonly headers: Map<string, HeaderLine>
@@ -35,7 +35,7 @@ export interface Exchange {
 const exchanges = new WeakMap<Request, Exchange>()
 const records = new WeakMap<Request, Call['headers'] & object>()
 
-/** The exchange of a request, which begins when the first filter sees it. */
+/** Returns the exchange of a request, which begins when the first filter sees it. */
 export function beginExchange(request: Request, server: FetchServer): Exchange {
   const known = exchanges.get(request)
   if (known !== undefined) return known
@@ -44,12 +44,12 @@ export function beginExchange(request: Request, server: FetchServer): Exchange {
   return exchange
 }
 
-/** The exchange of a request that a filter has seen. */
+/** Returns the exchange of a request that a filter has seen. */
 export function exchangeOf(request: Request): Exchange | undefined {
   return exchanges.get(request)
 }
 
-/** What speaks `Request` and `Response`, on any server. */
+/** The functions that read and answer `Request` and `Response`, on any server. */
 export const fetchFramework: Framework<Request, Exchange> = {
   identity: request => serverOf(request).incoming ?? request,
   method: request => request.method,
@@ -100,20 +100,20 @@ const BROKEN = 500
 /** Statuses whose answers have no body; a Response with one cannot be made. */
 export const bodiless: readonly number[] = [204, 205, 304]
 
-/** The address at the other end of the connection, as the server under a handler gives it. */
+/** Returns the address at the other end of the connection, as the server under a handler gives it. */
 export function peerOf(request: Request, server: FetchServer): string | undefined {
   if (server.incoming !== undefined) return server.incoming.socket.remoteAddress
   if (server.ip !== undefined) return server.ip
   return server.requestIP?.(request)?.address ?? server.remoteAddr?.hostname ?? server.getClientAddress?.()
 }
 
-/** What is known of the body of a request: from the server under a handler, or from a copy of the request. */
+/** Returns what is known of the body of a request: from the server under a handler, or from a copy of the request. */
 export function bodyOfFetch(request: Request, { incoming, outgoing }: FetchServer): CallBody | Promise<CallBody> {
   if (incoming !== undefined && outgoing !== undefined) return bodyOf(incoming, undefined, outgoing)
   return peekFetchBody(request)
 }
 
-/** The headers of a request as a record, which is made once. */
+/** Returns the headers of a request as a record, which is made once. */
 export function headersOf(request: Request): Call['headers'] & object {
   const known = records.get(request)
   if (known !== undefined) return known
@@ -122,14 +122,14 @@ export function headersOf(request: Request): Call['headers'] & object {
   return record
 }
 
-/** The status by which rules judge an answer; undefined for one of gRPC that has its outcome in the body or behind it. */
+/** Returns the status by which rules judge an answer; undefined for one of gRPC that has its outcome in the body or behind it. */
 export function statusOf({ status, headers }: Response): number | undefined {
   const outcome = status === 200 ? GrpcOutcome.of(name => headers.get(name) ?? undefined) : undefined
   if (outcome === undefined) return status
   return headers.has('grpc-status') ? outcome.status : undefined
 }
 
-/** The same body, shown to the observer; the watcher is notified when the last byte of it was sent, or it was canceled. */
+/** Returns the same body, shown to the observer; the watcher is notified when the last byte of it was sent, or it was canceled. */
 export function reportingItsEnd(
   body: ReadableStream<Uint8Array>,
   status: number | undefined,

@@ -5,33 +5,33 @@ import type { AnswerObserver, SettledCost } from '../costs/cost-settling.ts'
 /** Is called when a response is over. */
 export interface Watcher {
   /**
-   * `status` is that of the response; undefined if the caller left before all of it was sent. `by` is `gateway` if something in front
-   * of the service has answered in its place; left out, the service has.
+   * Is called when the response has ended; `status` is undefined if the caller left before all of it was sent. `by` is `gateway` if
+   * something in front of the service has answered in its place; left out, the service has.
    */
   ended(status: number | undefined, by?: 'service' | 'gateway'): void
 }
 
-/** How to read the requests of one framework, and how to answer them. */
+/** The functions that read the requests of one framework, and answer them. */
 export interface Framework<Request, Reply> {
-  /** The object that identifies the request in every filter that gets it, of any framework. */
+  /** Returns the object that identifies the request in every filter that gets it, of any framework. */
   identity(request: Request): object
   method(request: Request): string
   headers(request: Request): Call['headers']
-  /** The raw target as the router behind the filter gets it, in any form of HTTP. */
+  /** Returns the raw target as the router behind the filter gets it, in any form of HTTP. */
   target(request: Request): string
-  /** The path that routers have cut from the target, since they are mounted on it; left out, none is. */
+  /** Returns the path that routers have cut from the target, since they are mounted on it; left out, none is. */
   base?(request: Request): string
-  /** The raw target as it arrived, if a middleware before the filter may have rewritten it; left out, none can. */
+  /** Returns the raw target as it arrived, if a middleware before the filter may have rewritten it; left out, none can. */
   originalTarget?(request: Request): string
-  /** The address at the other end of the connection. */
+  /** Returns the address at the other end of the connection. */
   peer(request: Request): string | undefined
-  /** The verified client certificate of the connection; left out if connections have none. */
+  /** Returns the verified client certificate of the connection; left out if connections have none. */
   clientCertificate?(request: Request): Call['clientCertificate']
-  /** The whole path in the one spelling that the framework's router would take it for. */
+  /** Returns the whole path in the one spelling that the framework's router would take it for. */
   path(request: Request): string
-  /** The template of the route that serves the request, if it is known already. */
+  /** Returns the template of the route that serves the request, if it is known already. */
   template(request: Request): string | undefined
-  /** Whether paths are matched without regard to case. */
+  /** True if paths are matched without regard to case. */
   caseInsensitive(request: Request): boolean
   isAnswered(reply: Reply): boolean
   setHeader(reply: Reply, name: string, value: string): void
@@ -39,13 +39,13 @@ export interface Framework<Request, Reply> {
   /** Calls the watcher once, when the response is over or the caller has left; at once if they left before. */
   watch(request: Request, reply: Reply, watcher: Watcher): void
   /**
-   * For a connection that is not read while its caller waits: reports that the caller has closed their half of it. Returns
-   * a function that stops this once the wait is over.
+   * Reports that the caller has closed their half of a connection that is not read while its caller waits. Returns a function that
+   * stops this once the wait is over.
    */
   watchLeaving?(request: Request, reply: Reply, left: () => void): (() => void) | undefined
-  /** The caller left while they waited, so no answer is needed. */
+  /** Notes that the caller left while they waited, so no answer is needed. */
   abandon(reply: Reply): void
-  /** What is known of the request's body, for costs that are read from it; left out, bodies are not read. */
+  /** Returns what is known of the request's body, for costs that are read from it; left out, bodies are not read. */
   body?(request: Request, reply: Reply): CallBody | Promise<CallBody>
   /** Shows the answer to an observer while it is sent; left out, answers are not read. */
   observe?(request: Request, reply: Reply, observer: AnswerObserver): void

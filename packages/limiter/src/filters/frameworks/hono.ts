@@ -58,7 +58,7 @@ export const honoFramework: Framework<Context, Context> = {
 const followed = new WeakMap<Context, Watcher>()
 const observers = new WeakMap<Context, AnswerObserver>()
 
-/** Whether a watcher waits for the end of the response, and the server does not report it. */
+/** True if a watcher waits for the end of the response, and the server does not report it. */
 export function isFollowed(context: Context): boolean {
   return followed.has(context)
 }

@@ -3,9 +3,8 @@ import type { Duplex } from 'node:stream'
 import type { Refusal } from '../../answers/answer.ts'
 import { emptyBody } from '../../costs/call-body.ts'
 import type { Framework } from './framework.ts'
-import { type NodeRequest, type NodeResponse, node } from './node.ts'
+import { type NodeRequest, type NodeResponse, node, watchLeaving } from './node.ts'
 import { spelledPath } from './spelled-path.ts'
-import { watchLeaving } from './watch-leaving.ts'
 
 /** As long as `HTTP/1.1 101`. */
 const HEAD_LENGTH = 12
@@ -43,7 +42,7 @@ export const tunnelFramework: Framework<IncomingMessage, Duplex> = {
     socket.end(inBytes(asFailure(refusal)), () => socket.destroy())
   },
   watch: (_request, socket, watcher) => {
-    // Node has left the socket to us, and nobody else listens yet
+    // Node has left the socket to us, and no other code listens yet
     socket.on('error', ignore)
     if (socket.destroyed) {
       watcher.ended(undefined)
@@ -58,7 +57,7 @@ export const tunnelFramework: Framework<IncomingMessage, Duplex> = {
   },
 }
 
-/** A caller that asks for a tunnel takes any success status for one. */
+/** Makes a refusal a failure, since a caller that asks for a tunnel takes any success status for one. */
 function asFailure(refusal: Refusal): Refusal {
   return refusal.status < 400 ? { ...refusal, status: 503 } : refusal
 }

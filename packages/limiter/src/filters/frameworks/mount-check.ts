@@ -17,7 +17,7 @@ export function assertMounted(entry: string, isOwn: boolean, args: readonly unkn
   if (!isOwn) throw mountedElsewhere(entry, args)
 }
 
-/** The error of a filter that is mounted in another framework than its own. */
+/** Returns the error of a filter that is mounted in another framework than its own. */
 export function mountedElsewhere(entry: string, [first, second]: readonly unknown[]): DianaError {
   const found = Object.keys(frameworks).find(name => frameworks[name]!(fieldsOf(first), second))
   const remedy = `import it from 'diana-limiter/${found ?? 'http'}'`

@@ -87,7 +87,7 @@ async function refuse(reply: NestReply): Promise<boolean> {
   throw new HttpException(await bodyOf(refusal), refusal.status)
 }
 
-/** Nest sends objects as JSON and wraps text into one; any other body is sent as a file. */
+/** Returns the body for Nest, which sends objects as JSON and wraps text into one; any other body is sent as a file. */
 export async function bodyOf({ headers, body }: Refusal): Promise<object> {
   const type = headers.find(([name]) => name === 'Content-Type')?.[1] ?? 'text/plain'
   if (/^application\/(?:[\w.-]+\+)?json\b/.test(type)) {

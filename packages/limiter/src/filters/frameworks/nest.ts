@@ -14,17 +14,17 @@ const refusals = new WeakMap<NestReply, Refusal>()
 const onExpress = leavingTheAnswer(expressFramework) as Framework<NestRequest, NestReply>
 const onFastify = leavingTheAnswer(fastifyFramework) as Framework<NestRequest, NestReply>
 
-/** The framework under a Nest application, as its requests show it. */
+/** Returns the framework under a Nest application, as its requests show it. */
 export function frameworkUnder(request: NestRequest): Framework<NestRequest, NestReply> {
   return 'raw' in request ? onFastify : onExpress
 }
 
-/** The answer to a refused caller, once. */
+/** Returns the answer to a refused caller, once. */
 export function refusalOf(reply: NestReply): Refusal | undefined {
   return refusals.get(reply)
 }
 
-/** Nest answers what its guards refuse, so that exception filters of the application apply. */
+/** Leaves the answer to Nest, which answers what its guards refuse, so that exception filters of the application apply. */
 function leavingTheAnswer<R, Reply extends NestReply>(framework: Framework<R, Reply>): Framework<R, Reply> {
   return {
     ...framework,

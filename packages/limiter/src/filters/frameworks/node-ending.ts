@@ -25,8 +25,8 @@ export function followEnding(request: NodeRequest, response: NodeResponse): () =
 }
 
 /**
- * True once the application has destroyed a response or its connection, while the caller has sent all of its request, waits, and reads
- * what comes: a caller who leaves, stops reading or sends garbage has the connection destroyed, too.
+ * Sees that the application has destroyed a response or its connection, while the caller has sent all of its request, waits, and
+ * reads what comes: a caller who leaves, stops reading or sends garbage has the connection destroyed, too.
  */
 function followSocket(
   request: NodeRequest & { readonly complete: boolean },

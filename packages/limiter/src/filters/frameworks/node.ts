@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import type { Refusal } from '../../answers/answer.ts'
 import type { CallBody } from '../../call.ts'
 import { warnWhile } from '../../common/warn-once.ts'
@@ -8,7 +9,6 @@ import { observeNode } from '../costs/observe-node.ts'
 import { announcedBytes, type BodyStream, peekBody } from '../costs/peek-body.ts'
 import type { Framework, Watcher } from './framework.ts'
 import { followEnding, type NodeRequest, type NodeResponse } from './node-ending.ts'
-import { watchLeaving } from './watch-leaving.ts'
 
 export type { NodeRequest, NodeResponse } from './node-ending.ts'
 
@@ -30,7 +30,7 @@ type Node = Pick<
   reportError(request: unknown, error: unknown, what: string): void
 }
 
-/** What all frameworks on Node's own server have in common: the request and the response behind theirs. */
+/** The part that all frameworks on Node's own server have in common: the request and the response behind theirs. */
 export const node: Node = {
   method: request => request.method ?? 'GET',
   headers: request => request.headers,
@@ -47,7 +47,7 @@ export const node: Node = {
   reportError: (_request, error, what) => warnWhile('DIANA_FAILED', `${what}: ${String(error)}`, what),
 }
 
-/** The body as the application has parsed it, or else its first bytes, which are put back. */
+/** Returns the body as the application has parsed it, or else its first bytes, which are put back. */
 export function bodyOf(request: NodeRequest, parsed: unknown, response: NodeResponse): CallBody | Promise<CallBody> {
   const known = bodyOfValue(parsed, announcedBytes(request.headers))
   return known ?? peekBody(request as unknown as BodyStream, response)
@@ -77,7 +77,10 @@ function watchNode(request: NodeRequest, response: NodeResponse, watcher: Watche
   response.once('close', end)
 }
 
-/** Node reads no further on a connection that asks for another protocol, so nothing else notices that its caller disconnects. */
+/**
+ * Watches a connection that asks for another protocol, on which Node reads no further, so that nothing else notices that its caller
+ * disconnects.
+ */
 function watchUpgrading(request: NodeRequest, _response: NodeResponse, left: () => void): (() => void) | undefined {
   if (!('upgrade' in request) || request.upgrade !== true) return undefined
   const { socket } = request
@@ -91,7 +94,7 @@ function watchUpgrading(request: NodeRequest, _response: NodeResponse, left: () 
 /** The waiting calls of a pipelined connection: one listener for all, however many a caller sends. */
 const pipelines = new WeakMap<Socket, Set<() => void>>()
 
-/** A response behind others of its connection has no socket yet, and gets no event when that closes. */
+/** True if a response is behind others of its connection: it has no socket yet, and gets no event when that closes. */
 function isBehindOthers(response: NodeResponse): boolean {
   return !('stream' in response) && response.socket === null
 }
@@ -111,4 +114,32 @@ function pipelineOf(socket: Socket): Set<() => void> {
 export function isGone(request: NodeRequest, response: NodeResponse): boolean {
   if ('stream' in response) return response.stream.destroyed || response.stream.closed
   return response.destroyed || request.socket.destroyed
+}
+
+/** A caller who sends more than this while they wait is not read any further; they are noticed when the connection closes. */
+const MOST_BYTES = 65_536
+
+/**
+ * Reports that the caller of a connection has closed their half of it, while no other code reads it: the end of a stream is
+ * only noticed by reading. Returns a function that stops it and puts what was read back into the stream.
+ */
+export function watchLeaving(socket: Duplex, left: () => void): () => void {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  const read = (): void => {
+    for (let chunk: Buffer | null = socket.read(); chunk !== null; chunk = socket.read()) {
+      chunks.push(chunk)
+      bytes += chunk.length
+    }
+    if (bytes > MOST_BYTES) socket.off('readable', read)
+  }
+  const stop = (): void => {
+    socket.off('readable', read)
+    socket.off('end', left)
+    if (bytes > 0 && !socket.readableEnded) socket.unshift(Buffer.concat(chunks))
+    bytes = 0
+  }
+  socket.once('end', left)
+  socket.on('readable', read)
+  return stop
 }

@@ -5,22 +5,24 @@ const percent = 0x25
 const backslash = 0x5c
 
 /**
- * The path of a raw target in one spelling, segment by segment as a router cuts it: `%61` is `a`, `%21` is `!`, other
- * escapes are in upper case, a `%` that is none is `%25`, and `\` stays, since to URL parsers it is a slash and `%5C` is not. Unlike normalizeTarget it follows no dots and takes everything:
- * most routers match `/a/../b` as written, and serve it from `/a/*`.
+ * Returns the path of a raw target in one spelling, segment by segment as a router cuts it: `%61` is `a`, `%21` is `!`, other
+ * escapes are in upper case, a `%` that is none is `%25`, and `\` stays, since to URL parsers it is a slash and `%5C` is not.
+ * Unlike normalizeTarget it follows no dots and takes everything: most routers match `/a/../b` as written, and serve it from
+ * `/a/*`.
  */
 export function spelledPath(target: string): string {
   return spelledFrom(target, target.charCodeAt(0) === slash ? 0 : originOf(target).end)
 }
 
-/** The whole path of a target from which routers have cut the path that they are mounted on. */
+/** Returns the whole path of a target from which routers have cut the path that they are mounted on. */
 export function pathBelow(base: string, target: string): string {
   return base === '' ? spelledPath(target) : spelledPath(base) + spelledPath(target)
 }
 
 /**
- * The path behind a host that is none, such as `b%2Fc` in `http://b%2Fc/d`: Node's `url.parse`, and so Express, takes `/%2Fc/d`
- * for the path where others see `/d`, and in `javascript://b/c`, which has no host to it, `//b/c`. Undefined for all other targets.
+ * Returns the path behind a host that is none, such as `b%2Fc` in `http://b%2Fc/d`: Node's `url.parse`, and so Express, takes
+ * `/%2Fc/d` for the path where others see `/d`, and in `javascript://b/c`, which has no host to it, `//b/c`. Undefined for all
+ * other targets.
  */
 export function pathBehindHost(target: string): string | undefined {
   if (target.charCodeAt(0) === slash) return undefined
@@ -44,7 +46,7 @@ function spelledFrom(target: string, start: number): string {
   return start === 0 && end === target.length ? target : target.slice(start, end)
 }
 
-/** The text after the question mark of a raw target, without the fragment. */
+/** Returns the text after the question mark of a raw target, without the fragment. */
 export function queryOf(target: string): string | undefined {
   const question = target.indexOf('?')
   if (question < 0) return undefined
@@ -54,10 +56,10 @@ export function queryOf(target: string): string | undefined {
 }
 
 const scheme = /^[a-z]+:\/\//i
-/** What `url.parse` ends a host at, besides what everybody does. */
+/** Characters at which `url.parse` ends a host, besides those at which every parser does. */
 const notInHosts = /[\s"%';<>^`{|}]/
 
-/** Where the host of `http://host/path` begins, behind a user's name, and where it ends; 0 for all other forms. */
+/** Finds where the host of `http://host/path` begins, behind a user's name, and where it ends; 0 for all other forms. */
 function originOf(target: string): { readonly host: number; readonly end: number } {
   const start = scheme.exec(target)?.[0].length
   if (start === undefined) return { host: 0, end: 0 }
@@ -85,7 +87,7 @@ function spell(target: string, start: number, end: number): string {
   return spelled + target.slice(copied, end)
 }
 
-/** Printable letters are read, except those that would then mean something else: `%`, `/`, `\`, `?`, `#`, `;`. */
+/** Reads escapes of printable letters, except those that would then mean something else: `%`, `/`, `\`, `?`, `#`, `;`. */
 function readEscape(code: number, written: string): string {
   if (code <= 0x20 || code >= 0x7f || '%/\\?#;'.includes(String.fromCharCode(code))) return written.toUpperCase()
   return String.fromCharCode(code)

@@ -350,7 +350,7 @@ describe('the check at the call and the check of the limiter', () => {
   )
   const options = fc.array(one, { maxLength: 5 }).map(all => ({ limit: '5/m', ...Object.fromEntries(all) }) as Given)
 
-  it('what the call refuses, the limiter refuses too; what the call accepts, it accepts, except for numbers of algorithms', async () => {
+  it('the limiter refuses the options that the call refuses, and accepts the others, except for numbers of algorithms', async () => {
     await fc.assert(
       fc.asyncProperty(options, async given => {
         let refused: string | undefined

@@ -20,7 +20,7 @@ import { suggest } from '../../rules/suggest.ts'
  * it is made; a mistake that only it notices makes the filter refuse all requests. `check-values.test.ts` compares both.
  */
 
-/** What is wrong with a value; the name of the option goes before it. Undefined if nothing is. */
+/** A function that says what is wrong with a value; the name of the option goes before it. Undefined if nothing is. */
 type Check = (value: unknown) => string | undefined
 type Checks = Readonly<Record<string, Check>>
 
@@ -116,7 +116,7 @@ export function valueChecks(given: Readonly<Record<string, unknown>>): Checks {
   }
 }
 
-/** Where the calls are counted: what `createLimiter` takes, or what it takes as `store.redis`. */
+/** Checks where the calls are counted: what `createLimiter` takes, or what it takes as `store.redis`. */
 function store(value: unknown): string | undefined {
   if (value === undefined || value === null || value === '') {
     return 'is empty, as when an environment variable is not set: give the URL of Redis, or leave store out to count in this process'
@@ -175,13 +175,13 @@ function limitBy(algorithm: string, dimension: Check): Check {
   }
 }
 
-/** The algorithm that counts the limit; of those that can count it for a calendar period. */
+/** Returns the algorithm that counts the limit; of those that can count it for a calendar period. */
 function algorithmOf({ algorithm, limit }: Readonly<Record<string, unknown>>): string {
   if (typeof algorithm === 'string') return algorithm
   return namesCalendar(limit) ? 'fixed-window' : 'sliding-window'
 }
 
-/** The options of all algorithms; those of another algorithm than the chosen one are a mistake. */
+/** Returns the options of all algorithms; those of another algorithm than the chosen one are a mistake. */
 function ownOptions(chosen: string): Checks {
   const names = new Set(Object.values(algorithmTerms).flatMap(({ options }) => Object.keys(options)))
   const checks = [...names].map((name): [string, Check] => {
@@ -382,7 +382,7 @@ function matching(pattern: RegExp, fault: string): Check {
   return value => (typeof value === 'string' ? (pattern.test(value) ? undefined : fault) : wrongKind(value, 'text'))
 }
 
-/** One item, or a list of them. */
+/** Returns one item, or a list of them. */
 function listOf(item: Check, least: number, most: number): Check {
   return value => {
     if (!Array.isArray(value)) return item(value)
@@ -446,7 +446,7 @@ function mustBe(what: string, value: unknown): string {
   return `must be ${what}, not ${show(value)}`
 }
 
-/** The mistake of a part of an option, in its place: `queue.timeout …`, `by[1] …`. */
+/** Returns the mistake of a part of an option, in its place: `queue.timeout …`, `by[1] …`. */
 function within(part: string | number, wrong: string): string
 function within(part: string | number, wrong: string | undefined): string | undefined
 function within(part: string | number, wrong: string | undefined): string | undefined {
@@ -454,7 +454,7 @@ function within(part: string | number, wrong: string | undefined): string | unde
   return `${typeof part === 'number' ? `[${part}]` : `.${part}`}${joint(wrong)}`
 }
 
-/** What separates the name of an option from what is wrong with it, and that. */
+/** Returns what separates the name of an option from what is wrong with it, and that. */
 export function joint(wrong: string): string {
   return wrong.startsWith('.') || wrong.startsWith('[') ? wrong : ` ${wrong}`
 }

@@ -60,7 +60,7 @@ const foreign: Readonly<Record<string, string>> = {
   ),
 }
 
-/** What to do instead of an option that other limiters have; undefined if none has it. */
+/** Says what to do instead of an option that other limiters have; undefined if none has it. */
 export function foreignRemedy(name: string, given: object): string | undefined {
   const meant = limitMeant(name, given)
   if (meant !== undefined) return `write ${meant}`
@@ -68,7 +68,7 @@ export function foreignRemedy(name: string, given: object): string | undefined {
   return remedy === undefined || /^is /.test(remedy) ? remedy && `it ${remedy}` : `write ${remedy}`
 }
 
-/** The limit that names and numbers of other limiters mean: `windowMs: 900_000, max: 100` is `100/15m`. */
+/** Returns the limit that names and numbers of other limiters mean: `windowMs: 900_000, max: 100` is `100/15m`. */
 function limitMeant(name: string, given: object): string | undefined {
   if (!['max', 'points', 'windowMs', 'timeWindow', 'ttl', 'duration'].includes(name)) return undefined
   const { windowMs, timeWindow, ttl, duration, max, points, limit } = given as Readonly<Record<string, unknown>>

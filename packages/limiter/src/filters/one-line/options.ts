@@ -16,7 +16,7 @@ import type { FilterOptions } from '../filter.ts'
 import { algorithmOptionNames, joint, valueChecks } from './check-values.ts'
 import { foreignRemedy } from './foreign-options.ts'
 
-/** What a caller is counted by, read from a request of the framework: `request => request.user.id`. */
+/** A function that reads what a caller is counted by from a request of the framework: `request => request.user.id`. */
 export type RequestReader<Request> = (request: Request, call: Call) => string | number | undefined
 
 type GivenStore = NonNullable<LimiterOptions['store']>
@@ -35,19 +35,22 @@ interface LimitOptions<Request>
       LimiterOptions,
       'identify' | 'trustProxy' | 'forwardedBy' | 'ipv6Prefix' | 'jwt' | 'whenFailed' | 'clock' | 'maxKeys'
     > {
-  /** How many calls in which time: `100/m`; of several, all must hold. */
+  /** The number of calls in a time: `100/m`; of several, all must hold. */
   readonly limit: NonNullable<CommonRuleOptions['limit']>
   /** The name of the limit in headers, logs and Redis; default `rate-limit`. */
   readonly id?: string | undefined
-  /** What callers are counted by: dimensions, or functions of the request; default `ip`. An empty list counts all calls together. */
+  /**
+   * The values that callers are counted by: dimensions, or functions of the request; default `ip`. An empty list counts all calls
+   * together.
+   */
   readonly by?: OneOrList<string | RequestReader<Request>> | undefined
-  /** What a call costs; default 1. */
+  /** The cost of a call; default 1. */
   readonly cost?: CommonRuleOptions['cost'] | FilterOptions<Request>['cost']
-  /** Where to count for all processes: the URL of Redis, a client, or `store` as `createLimiter` takes it. Left out, this process. */
+  /** The place to count for all processes: the URL of Redis, a client, or `store` as `createLimiter` takes it. Left out, this process. */
   readonly store?: GivenStore | Extract<GivenStore, { readonly redis: unknown }>['redis']
   /** The HTTP status of a refusal; default 503. */
   readonly status?: number | undefined
-  /** What a refused caller gets: text, or what is sent as JSON; default problem details (RFC 9457). */
+  /** The answer to a refused caller: text, or what is sent as JSON; default problem details (RFC 9457). */
   readonly message?: string | object | undefined
   /** The form of the rate-limit headers; default `draft-11`. */
   readonly headers?: HeaderStyle | undefined
@@ -170,7 +173,7 @@ function assertValues(given: Readonly<Record<string, unknown>>): void {
   }
 }
 
-/** A cost that is a number or a function is checked with the options of the filter. */
+/** True if the options of the filter check the value, as for a cost that is a number or a function. */
 function isOfFilter(name: string, value: unknown): boolean {
   return name === 'cost' && (typeof value === 'number' || typeof value === 'function')
 }
@@ -182,7 +185,7 @@ function answerOf(given: { readonly [Name in keyof Answer]?: Answer[Name] | unde
   return answer
 }
 
-/** A function of the framework's request as one of the call, which has the request. */
+/** Makes a function of the framework's request into one of the call, which has the request. */
 function readerBy<Request>(
   by: string | RequestReader<Request>,
   missing: unknown,

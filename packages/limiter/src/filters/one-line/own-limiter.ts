@@ -8,7 +8,7 @@ import type { Filter } from '../filter.ts'
 import type { Framework } from '../frameworks/framework.ts'
 import { DEFAULT_ID, fault, type RateLimitOptions, sortOptions } from './options.ts'
 
-/** What a filter made by `rateLimit({ limit })` has besides being a filter. */
+/** The parts that a filter made by `rateLimit({ limit })` has besides being a filter. */
 export interface OwnLimiter {
   /** The limiter behind it; a process that counts in Redis has it before it is connected. */
   readonly limiter: Promise<Limiter>
@@ -36,7 +36,7 @@ const alike = new Map<string, Alike>()
 const stores = new Set<unknown>()
 
 /**
- * A filter by one limit. Options are checked at once. The engine is loaded in the background, and requests that arrive before
+ * Creates a filter by one limit. Options are checked at once. The engine is loaded in the background, and requests that arrive before
  * wait for that. If the limiter then cannot be made, the process ends with the error, as if it had been thrown here; if the
  * application keeps the process alive, every request is refused.
  */
@@ -88,7 +88,7 @@ export function withOwnLimiter<Handler extends object>(
   return Object.assign(handler, { limiter, close })
 }
 
-/** In one Redis, limits of the same id are one limit; in this process each has its own counts. */
+/** Claims the id of a limit: in one Redis, limits of the same id are one limit; in this process each has its own counts. */
 function claimStore({ store, id }: RateLimitOptions<never>): () => void {
   if (store === undefined || id !== undefined) return () => {}
   const place = typeof store === 'object' && 'redis' in store ? store.redis : store
@@ -122,14 +122,14 @@ function followAlike(
   }
 }
 
-/** The lines of a stack below `rateLimit`; functions of a minified program have other names. */
+/** Returns the lines of a stack below `rateLimit`; functions of a minified program have other names. */
 function linesOf(stack: string): string[] {
   const lines = stack.split('\n')
   const at = lines.findIndex(line => /^ *at (?:\S+\.)?rateLimit /.test(line))
   return lines.slice(at < 0 ? 3 : at + 1)
 }
 
-/** The mistakes of the rule as those of the options, with the line of the program that gave them. */
+/** Returns the mistakes of the rule as those of the options, with the line of the program that gave them. */
 function explained(error: Error, { stack = '' }: Error): Error {
   if (!(error instanceof DianaError)) return error
   const message = error.message.replace(/^(?:rule "[^"]*": )?(?:rules\[0\]\.?)?/gm, '')

@@ -92,7 +92,7 @@ describe('options of one rule', () => {
     expect(edit('b', { limit: '2/s' }, shared)).toBe(shared.replace('*l', '2/s'))
   })
 
-  it('says what the rule is then', () => {
+  it('a change of options returns the rule that results', () => {
     const edited = editOptions(file, 'each', changesOf({ by: 'ip' }))!
     expect(edited.rule).toContain('by: ip')
     expect(edited.options).toMatchObject({ id: 'each', by: 'ip', match: { path: '/a', header: { 'x-plan': 'free' } } })

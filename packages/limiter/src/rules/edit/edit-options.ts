@@ -26,7 +26,7 @@ interface Style {
 }
 
 /**
- * The document with some options of a rule changed, or with a new rule if `id` is undefined. Only the text of these options
+ * Returns the document with some options of a rule changed, or with a new rule if `id` is undefined. Only the text of these options
  * changes. Undefined if there is no such rule, or if the change cannot be made without changing something else.
  */
 export function editOptions(
@@ -133,7 +133,7 @@ function removePair(source: string, map: YAMLMap, at: number): string {
   return source.slice(0, from) + source.slice(end)
 }
 
-/** Where the value of a pair ends, without white space behind it. */
+/** Finds where the value of a pair ends, without white space behind it. */
 function endOf(source: string, { key, value }: Pair): number {
   const [, keyEnd] = rangeOf(key)
   const [start, end] = rangeOf(value, keyEnd)

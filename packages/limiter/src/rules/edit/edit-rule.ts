@@ -3,18 +3,18 @@ import { composeYaml } from '../yaml/compose-yaml.ts'
 import { readJson } from '../yaml/read-json.ts'
 
 interface Span {
-  /** Where the line of the item's dash begins, and where the item ends. */
+  /** The offset of the line of the item's dash; the item ends at `end`. */
   readonly start: number
   readonly end: number
   readonly indent: number
 }
 
-/** The text of one rule of a document, without the dash; undefined if there is no such rule. */
+/** Returns the text of one rule of a document, without the dash; undefined if there is no such rule. */
 export function ruleTextOf(text: string, id: string): string | undefined {
   return ruleTextsOf(text).get(id)
 }
 
-/** The text of each rule of a document, by its id. */
+/** Returns the text of each rule of a document, by its id. */
 export function ruleTextsOf(text: string): ReadonlyMap<string, string> {
   const rules = rulesIn(text)
   const texts = new Map<string, string>()
@@ -29,7 +29,7 @@ export function ruleTextsOf(text: string): ReadonlyMap<string, string> {
 }
 
 /**
- * The document with one rule replaced, or added after the others; `ruleText` is undefined to remove it. Everything else
+ * Returns the document with one rule replaced, or added after the others; `ruleText` is undefined to remove it. Everything else
  * stays as written, comments included. Undefined if the document has no list of rules.
  */
 export function editRule(text: string, id: string, ruleText: string | undefined): string | undefined {
@@ -42,18 +42,18 @@ export function editRule(text: string, id: string, ruleText: string | undefined)
   return isPlain ? splice(text, rules, place, ruleText) : rewrite(text, place, ruleText)
 }
 
-/** Where a rule stands in a document. */
+/** The place of a rule in a document. */
 export interface RuleSpan {
   readonly start: number
   /** The end of its last value, or of the line of that. */
   readonly end: number
-  /** How far its first option is indented: 0 if it is written in braces. */
+  /** The indent of its first option: 0 if it is written in braces. */
   readonly column: number
-  /** Where the line begins that it begins on. */
+  /** The offset of the line that it begins on. */
   readonly lineStart: number
 }
 
-/** Where a rule stands in a document; undefined if there is no such rule, or not as a map of its own. */
+/** Finds where a rule stands in a document; undefined if there is no such rule, or not as a map of its own. */
 export function ruleSpanOf(text: string, id: string): RuleSpan | undefined {
   const item = rulesIn(text)?.items.find(one => isYamlMap(one) && one.get('id') === id)
   if (!isYamlMap(item) || !item.range) return undefined
@@ -96,7 +96,7 @@ function spanOf(text: string, item: YAMLMap): Span {
   return { start, end: newline < 0 ? text.length : newline + 1, indent: dash - start }
 }
 
-/** A list in brackets, or JSON: written by the library, which keeps comments but not all white space. */
+/** Returns a list in brackets, or JSON: written by the library, which keeps comments but not all white space. */
 function rewrite(text: string, place: number, ruleText: string | undefined): string | undefined {
   const json = readJson(text)
   // within bounds of depth and size, which parseDocument has not
@@ -119,7 +119,7 @@ function rewrite(text: string, place: number, ruleText: string | undefined): str
   }
 }
 
-/** A rule as an item of a list, its dash at a column. */
+/** Returns a rule as an item of a list, its dash at a column. */
 function asItem(ruleText: string, indent: number): string {
   const lines = ruleText.replace(/\r\n/g, '\n').trimEnd().split('\n')
   const first = lines.findIndex(line => line.trim() !== '' && !line.trim().startsWith('#'))

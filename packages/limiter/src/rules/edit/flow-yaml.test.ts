@@ -53,7 +53,7 @@ const value = fc.letrec(tie => ({
 })).any
 
 describe('a rule in YAML', () => {
-  it('is written as the documentation writes it', () => {
+  it('a rule in YAML is written as the documentation writes it', () => {
     const options = {
       id: 'login',
       match: { path: '/users/:id', method: ['POST', 'PUT'] },
@@ -77,7 +77,7 @@ note: 'yes'`,
     )
   })
 
-  it('is read as what was written, in a block, in brackets and as JSON, for any options', () => {
+  it('a rule in YAML is read as what was written, in a block, in brackets and as JSON, for any options', () => {
     fc.assert(
       fc.property(
         fc.dictionary(
@@ -97,7 +97,7 @@ note: 'yes'`,
     )
   })
 
-  it('has no line of its own that a value brings', () => {
+  it('a rule in YAML has no line that comes from a value', () => {
     fc.assert(
       fc.property(text, one => {
         expect(flowYaml(one)).not.toMatch(/[\n\r\u0085\u2028\u2029]/)
@@ -105,7 +105,7 @@ note: 'yes'`,
     )
   })
 
-  it('is refused if it is nested too deep', () => {
+  it('a rule in YAML is refused if it is nested too deep', () => {
     const deep = JSON.parse(`${'['.repeat(20)}${']'.repeat(20)}`) as unknown
     expect(() => flowYaml(deep)).toThrow('nested over 8 levels')
   })

@@ -8,7 +8,7 @@ const DURATION = /^\d+(?:ms|s|m|h|d)$/
 /** Words that some readers of YAML take for something else than text. */
 const WORDS = /^(?:true|false|yes|no|on|off|null|y|n|\.inf|\.nan)$/i
 
-/** A value in YAML on one line, as it may stand in a block, inside brackets and, with `json`, in a JSON document. */
+/** Returns a value in YAML on one line, as it may stand in a block, inside brackets and, with `json`, in a JSON document. */
 export function flowYaml(value: unknown, style: { readonly json?: boolean } = {}, depth = 0): string {
   if (depth > DEEPEST) throw new RangeError(`an option is nested over ${DEEPEST} levels deep: no rule needs that`)
   const inner = (one: unknown) => flowYaml(one, style, depth + 1)
@@ -36,7 +36,7 @@ function escapeCode(character: string): string {
 
 const LONGEST_LINE = 90
 
-/** A rule in YAML: one option a line, and those of a long one on lines of their own. */
+/** Returns a rule in YAML: one option a line, and those of a long one on lines of their own. */
 export function ruleYaml(options: Readonly<Record<string, unknown>>): string {
   return Object.entries(options)
     .map(([name, value]) => {
@@ -49,7 +49,7 @@ export function ruleYaml(options: Readonly<Record<string, unknown>>): string {
     .join('\n')
 }
 
-/** Whether a map reads better on several lines: it is long, or has a map in it. */
+/** True if a map reads better on several lines: it is long, or has a map in it. */
 function isTall(value: object, line: string): boolean {
   const values = Object.values(value)
   if (values.length === 0) return false

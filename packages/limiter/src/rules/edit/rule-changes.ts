@@ -5,16 +5,16 @@ import { readJson } from '../yaml/read-json.ts'
 import { readNodes } from '../yaml/read-nodes.ts'
 import { ruleSpanOf } from './edit-rule.ts'
 
-/** What became of one rule between two texts of a document. */
+/** The change of one rule between two texts of a document. */
 export interface RuleChange {
   readonly id: string
   readonly change: 'added' | 'changed' | 'removed'
 }
 
-/** How two texts of a document differ. */
+/** The differences of two texts of a document. */
 export interface DocumentChange {
   readonly rules: readonly RuleChange[]
-  /** Whether options beside the rules differ. */
+  /** True if options beside the rules differ. */
   readonly others: boolean
 }
 
@@ -24,14 +24,14 @@ const MOST_NOTED = 50
 /** Characters that end a line for some reader, change the direction of text, or cannot stand in YAML. */
 const UNWANTED = /[\p{Cc}\p{Zl}\p{Zp}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff]|\p{Surrogate}/gu
 
-/** A comment on one line, of bounded length: line ends and control characters become spaces. */
+/** Returns a comment on one line, of bounded length: line ends and control characters become spaces. */
 export function commentLine(text: string): string {
   const line = text.replace(UNWANTED, ' ').replace(/\s+/g, ' ').trim()
   if (line.length <= LONGEST_COMMENT) return line
   return `${line.slice(0, LONGEST_COMMENT - 1).replace(/\p{Surrogate}/gu, '')}…`
 }
 
-/** Which rules were added, changed and removed between two texts of a document. */
+/** Lists which rules were added, changed and removed between two texts of a document. */
 export function documentChange(before: string, after: string): DocumentChange {
   const [old, fresh] = [documentValue(before), documentValue(after)]
   const [known, proposed] = [byId(old), byId(fresh)]
@@ -46,8 +46,8 @@ export function documentChange(before: string, after: string): DocumentChange {
 }
 
 /**
- * The later text with a comment above each rule that was added or changed; undefined if it has none, if they are too many, or
- * if a comment cannot stand there, as in JSON. The comment never changes what the document means.
+ * Returns the later text with a comment above each rule that was added or changed; undefined if it has none, if they are too many,
+ * or if a comment cannot stand there, as in JSON. The comment never changes what the document means.
  */
 export function noteChanges(before: string, after: string, comment: string): string | undefined {
   const line = commentLine(comment)
@@ -69,7 +69,7 @@ export function noteChanges(before: string, after: string, comment: string): str
   return isDeepStrictEqual(documentValue(noted), documentValue(after)) ? noted : undefined
 }
 
-/** The plain value of a document; undefined if it cannot be read. */
+/** Returns the plain value of a document; undefined if it cannot be read. */
 export function documentValue(text: string): unknown {
   const body = text.replace(/^\uFEFF/, '')
   const json = readJson(body)
@@ -78,7 +78,7 @@ export function documentValue(text: string): unknown {
   return fault || !document ? undefined : readNodes(document).value
 }
 
-/** The rules of a document's value that are maps. */
+/** Returns the rules of a document's value that are maps. */
 export function rulesOf(value: unknown): readonly Readonly<Record<string, unknown>>[] {
   return isMap(value) && Array.isArray(value.rules) ? value.rules.filter(isMap) : []
 }

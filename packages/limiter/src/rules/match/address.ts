@@ -4,7 +4,7 @@ import { show } from '../show.ts'
 
 const scratch: AddressBits = new Uint16Array(8)
 
-/** What is wrong with an address or a network of a trusted proxy. */
+/** Returns what is wrong with an address or a network of a trusted proxy. */
 export function networkFault(text: string): string | undefined {
   const [address = '', prefix, ...rest] = text.split('/')
   // a zone such as %eth0 is not part of a proxy's address

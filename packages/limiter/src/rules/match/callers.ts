@@ -7,7 +7,7 @@ import { compileNetworks, type Network, parseNetwork } from '../../http/ip-addre
 /** Callers by name: values of dimensions, and of `ip` networks. */
 export type CallerList = Readonly<Record<string, readonly string[]>>
 
-/** Whether a caller is on the list; compiled once, since lists may be long. */
+/** Returns a test whether a caller is on the list; compiled once, since lists may be long. */
 export function compileCallers(list: CallerList, lookup: KeyInput): (call: Call) => boolean {
   const address = addressName(lookup.dimensions)
   const tests = Object.entries(list).map(([name, values]) =>
@@ -17,7 +17,7 @@ export function compileCallers(list: CallerList, lookup: KeyInput): (call: Call)
   return only && tests.length === 1 ? only : call => tests.some(test => test(call))
 }
 
-/** Whether a caller is on a deny list, or may be: an ambiguous value counts as listed. */
+/** Returns a test whether a caller is on a deny list, or may be: an ambiguous value counts as listed. */
 export function compileDenied(list: CallerList, lookup: KeyInput): (call: Call) => boolean {
   const isListed = compileCallers(list, lookup)
   const isAmbiguous = compileAmbiguity(Object.keys(list), lookup)

@@ -3,9 +3,9 @@ import type { Match } from '../rule.ts'
 import { Glob } from './glob.ts'
 import type { Search } from './search.ts'
 
-/** What the values of a call are compared with: the values of one rule, or an index of many rules. */
+/** The values that a call's are compared with: those of one rule, or an index of many rules. */
 export interface Answers {
-  /** True when no further value needs to be asked. */
+  /** Takes a value; returns true when no further value needs to be asked. */
   meet(value: string, search: Search): boolean
 }
 
@@ -70,7 +70,7 @@ function headerTopic(header: string): Topic {
   }
 }
 
-/** A header sent several times arrives joined by commas, so each item of a line is a value of its own too. */
+/** Asks for each item of a line: a header sent several times arrives joined by commas, so each is a value of its own too. */
 function askLine(line: string, search: Search, answers: Answers): boolean {
   if (answers.meet(line, search)) return true
   if (!line.includes(',')) return false
@@ -83,7 +83,7 @@ function askLine(line: string, search: Search, answers: Answers): boolean {
   return false
 }
 
-/** Absent and empty values match nothing. */
+/** Makes the topic of an attribute; absent and empty values match nothing. */
 function attributeTopic(attribute: string): Topic {
   return {
     name: `attribute:${attribute}`,
@@ -123,7 +123,7 @@ function testFor(patterns: readonly string[]): (value: string) => boolean {
 
 const MATCHED = 'matched'
 
-/** All conditions of a rule besides the path; an empty list matches every call. */
+/** Returns all conditions of a rule besides the path; an empty list matches every call. */
 export function conditionsOf(match: Match): Condition[] {
   const conditions: Condition[] = []
   const add = (topic: Topic, values: readonly string[]) => {
@@ -143,7 +143,7 @@ export function conditionsOf(match: Match): Condition[] {
   return conditions
 }
 
-/** A host of a rule or a route as calls name it; `*.example.com` is kept as `.example.com`. */
+/** Returns a host of a rule or a route as calls name it; `*.example.com` is kept as `.example.com`. */
 export function canonicalHost(pattern: string): string {
   if (pattern.startsWith('*.')) return `.${canonicalHost(pattern.slice(2))}`
   return hostName(pattern) ?? pattern.toLowerCase()

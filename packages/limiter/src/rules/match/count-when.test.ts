@@ -60,7 +60,7 @@ describe('the responses that count', () => {
     [{ status: 200 }, 'GET', true],
     [{ status: 200, by: 'service' }, 'DELETE', true],
   ] as const)('%j of %s clears the count: %s', (outcome, method, clears) => {
-    expect(compileResetWhen([[200, 499]])(outcome, method)).toBe(clears)
+    expect(compileResetWhen([[200, 499]], () => false)(outcome, { method, path: '/' })).toBe(clears)
   })
 
   it.each([
@@ -73,6 +73,6 @@ describe('the responses that count', () => {
     [{ failed: false, status: 500 }, true],
     [{ failed: true, status: 200 }, false],
   ])('success: %j clears the count: %s', (outcome, clears) => {
-    expect(compileResetWhen([[200, 399]])(outcome, 'POST')).toBe(clears)
+    expect(compileResetWhen([[200, 399]], () => false)(outcome, { method: 'POST', path: '/' })).toBe(clears)
   })
 })

@@ -1,4 +1,6 @@
-/** How a call ended; nothing is known of an aborted call. */
+import type { Call } from '../../call.ts'
+
+/** The outcome of a call; nothing is known of an aborted call. */
 export interface CallOutcome {
   readonly status?: number | undefined
   readonly failed?: boolean | undefined
@@ -8,7 +10,7 @@ export interface CallOutcome {
 /** A range of statuses, both ends included. */
 export type StatusRange = readonly [from: number, to: number]
 
-/** What is wrong with a value that `parseStatuses` cannot read. */
+/** The message for a value that `parseStatuses` cannot read. */
 export const statusFault =
   'must be failed, success, a status such as 401, a family such as 5xx, or a range such as 400-404'
 
@@ -40,12 +42,18 @@ export function compileCountWhen(ranges: readonly StatusRange[]): (outcome: Call
   }
 }
 
-/** True if a call of this method and outcome clears the count of its caller: only what a service has answered to a real use of it does. */
-export function compileResetWhen(ranges: readonly StatusRange[]): (outcome: CallOutcome, method: string) => boolean {
-  return (outcome, method) => {
+/**
+ * True if a call with this outcome clears the count of its caller: only what a service has answered to a real use of it does. `isOther` is
+ * true for a call that the service may have taken for one that the rule does not match, or for one of another method.
+ */
+export function compileResetWhen(
+  ranges: readonly StatusRange[],
+  isOther: (call: Call, asking: ReadonlySet<string>) => boolean,
+): (outcome: CallOutcome, call: Call) => boolean {
+  return (outcome, call) => {
     const status = statusOf(outcome)
-    if (status === undefined || outcome.by === 'gateway' || asking.has(method.toUpperCase())) return false
-    return isIn(ranges, status)
+    if (status === undefined || outcome.by === 'gateway' || asking.has(call.method.toUpperCase())) return false
+    return isIn(ranges, status) && !isOther(call, asking)
   }
 }
 

@@ -13,7 +13,7 @@ export class Glob {
     this.#between = pieces.slice(1, -1).filter(piece => piece !== '')
   }
 
-  /** The leftmost match is always as good as a later one, so there is no backtracking. */
+  /** True if a segment matches. The leftmost match is always as good as a later one, so there is no backtracking. */
   matches(segment: string): boolean {
     const end = segment.length - this.suffix.length
     let at = this.prefix.length

@@ -8,7 +8,7 @@ export interface Candidate {
   readonly conditions: readonly Condition[]
 }
 
-/** How many values may still be sorted into indexes: rules with many paths, hosts and headers must not multiply them. */
+/** The number of values that may still be sorted into indexes: rules with many paths, hosts and headers must not multiply them. */
 export interface Budget {
   values: number
 }
@@ -70,7 +70,7 @@ class Index implements Answers {
   }
 }
 
-/** If the rules have many header names, the call's own headers are looked up instead. */
+/** Takes the indexes of headers. If the rules have many header names, the call's own headers are looked up instead. */
 function takeHeaders(indexes: Index[]): Map<string, Index> {
   const byHeader = new Map<string, Index>()
   for (const index of indexes.splice(0)) {

@@ -1,7 +1,6 @@
 import type { Call } from '../../call.ts'
 import { normalizeTarget } from '../../http/path.ts'
-import { lettersOf, lettersOfBytes } from '../../http/path-letters.ts'
-import { hasReadings, isTooAmbiguous, readingsOf } from '../../http/path-readings.ts'
+import { hasReadings, isTooAmbiguous, lettersOf, lettersOfBytes, readingsOf } from '../../http/path-readings.ts'
 import { getOrAdd } from '../get-or-add.ts'
 import type { Match } from '../rule.ts'
 import { conditionsOf } from './condition.ts'
@@ -13,7 +12,7 @@ export interface Matchable {
   readonly match: Match
 }
 
-/** What a search returns for a path that can be read in too many ways. */
+/** The result of a search for a path that can be read in too many ways. */
 export const TOO_AMBIGUOUS: number = -1
 
 /**
@@ -67,7 +66,10 @@ export function compileMatch<R extends Matchable>(rules: readonly R[]): Matcher<
   }
 }
 
-/** A path as written, as most routers read it, and every other way in which a server may read it; false if those are too many. */
+/**
+ * Collects rules by a path as written, as most routers read it, and every other way in which a server may read it; false if those
+ * are too many.
+ */
 function collect(paths: PathTree, path: string, fold: (path: string) => string, search: Search): boolean {
   // letters first: to routers that ignore case, `%C3%89` is `%C3%A9`
   const letters = lettersOf(path)
@@ -105,7 +107,7 @@ function foldPatterns(byPattern: ReadonlyMap<string, Candidate[]>): Map<string, 
   return lower
 }
 
-/** A pattern as written, and as its dots and backslashes lead in a URL. */
+/** Returns a pattern as written, and as its dots and backslashes lead in a URL. */
 function spellings(pattern: string): string[] {
   const written = canonicalPattern(pattern)
   if (pattern.includes('?') || pattern.includes('#')) return [lettersOf(written)]

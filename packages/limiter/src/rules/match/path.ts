@@ -36,7 +36,7 @@ export class PathTree {
   #search: Search | undefined
   readonly #enter = (node: PathNode): void => this.#visit(node)
 
-  /** `pattern` is in the form that canonicalPattern gives. */
+  /** Adds a pattern in the form that canonicalPattern gives. */
   add(pattern: string, group: RuleGroup): void {
     const segments = pattern === '' ? [] : pattern.split('/')
     const endsDeep = segments.at(-1) === '**'
@@ -92,7 +92,7 @@ export class PathTree {
   }
 }
 
-/** One spelling per pattern: no empty segments, `:name` as `*`, `**` never twice in a row. */
+/** Returns one spelling per pattern: no empty segments, `:name` as `*`, `**` never twice in a row. */
 export function canonicalPattern(pattern: string): string {
   const segments: string[] = []
   for (const segment of countedPath(pattern).split('/')) {

@@ -1,7 +1,7 @@
 import { joinNames, show } from '../show.ts'
 import { suggest } from '../suggest.ts'
 
-/** What is wrong with a path of `match`: literal segments, `*`, `**` and `:name`. */
+/** Returns what is wrong with a path of `match`: literal segments, `*`, `**` and `:name`. */
 export function pathFault(path: string): string | undefined {
   if (path === '**') return undefined
   if (isRegularExpression(path)) return regularExpressionFault(path)
@@ -36,7 +36,7 @@ function segmentFault(segment: string): string | undefined {
   return undefined
 }
 
-/** What is wrong with a host of `match`: a name, or `*.` and a name. */
+/** Returns what is wrong with a host of `match`: a name, or `*.` and a name. */
 export function hostFault(host: string): string | undefined {
   if (/^(?:\*\.)?[\w-]+(?:\.[\w-]+)*$/.test(host) || /^\[[\da-f:.]+\]$/i.test(host)) return undefined
   if (/^[^/]*:\/\/|\//.test(host))
@@ -52,7 +52,7 @@ export const methods: readonly string[] = (
   'MKCALENDAR MKCOL MOVE PROPFIND PROPPATCH PURGE REBIND REPORT SEARCH SUBSCRIBE UNBIND UNLINK UNLOCK UNSUBSCRIBE'
 ).split(' ')
 
-/** What is wrong with a method of `match`. */
+/** Returns what is wrong with a method of `match`. */
 export function methodFault(method: string): string | undefined {
   const name = method.toUpperCase()
   if (methods.includes(name)) return undefined
@@ -61,21 +61,21 @@ export function methodFault(method: string): string | undefined {
   return `${show(method)} is not a method: ${remedy}`
 }
 
-/** What is wrong with the name of a header. */
+/** Returns what is wrong with the name of a header. */
 export function headerFault(name: string): string | undefined {
   if (/^[\w!#$%&'*+.^`|~-]{1,128}$/.test(name)) return undefined
   return 'is not the name of a header: write letters, digits and -, such as x-plan'
 }
 
-/** What only a regular expression has: anchors, classes, groups of choices, and `.*` for a whole segment. */
+/** Signs that only a regular expression has: anchors, classes, groups of choices, and `.*` for a whole segment. */
 const MARKS = /^\/?\^|^~|\\[dwsDWS./]|\[[^\]]*\]|\([^)]*[|?][^)]*\)|\([^)]*\)[+*?]|(?:^|\/)\.[*+](?:\/|\$?$)/
 
-/** Whether a path was written as a regular expression. */
+/** True if a path was written as a regular expression. */
 function isRegularExpression(path: string): boolean {
   return MARKS.test(path)
 }
 
-/** The pattern that a regular expression for a path was probably meant to be. */
+/** Returns the pattern that a regular expression for a path was probably meant to be. */
 function patternOf(expression: string): string {
   const plain = expression
     .replace(/^~\*?\s*/, '')

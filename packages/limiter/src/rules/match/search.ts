@@ -1,7 +1,7 @@
 import type { Call } from '../../call.ts'
 import { hostName, looseHostName } from '../../http/host-name.ts'
 
-/** What one server may take a call for. */
+/** The call as one server may read it. */
 export interface Reading {
   readonly path: string
   readonly method: string
@@ -68,7 +68,7 @@ export class Search {
     return this.#call?.attributes
   }
 
-  /** Several paths of a rule may match at once; the rule is found once. */
+  /** Adds a rule once, though several of its paths may match. */
   add(position: number): void {
     if (this.#foundIn[position] === this.round) return
     this.#foundIn[position] = this.round
@@ -117,7 +117,7 @@ export function overridesOf({ headers, query }: Call): readonly string[] {
   return found
 }
 
-/** More than one of them means that a service may take any. */
+/** Reads methods; more than one of them means that a service may take any. */
 function methodsIn(text: string): string[] {
   return text
     .slice(0, MOST_OVERRIDE)

@@ -3,7 +3,7 @@ export const namedLevels: Readonly<Record<string, number>> = { sheddable: 10, de
 
 export const HIGHEST_LEVEL = 100
 
-/** The level that a text or a number stands for; undefined if it is none. */
+/** Returns the level that a text or a number stands for; undefined if it is none. */
 export function levelNamed(value: unknown): number | undefined {
   const level = typeof value === 'string' && Object.hasOwn(namedLevels, value) ? namedLevels[value] : Number(value)
   const isText = typeof value === 'string' && /^(\w{3,9}|\d{1,3})$/.test(value)
@@ -11,7 +11,7 @@ export function levelNamed(value: unknown): number | undefined {
   return Number.isInteger(level) && level! >= 0 && level! <= HIGHEST_LEVEL ? level : undefined
 }
 
-/** The name of a level, or its number. */
+/** Returns the name of a level, or its number. */
 export function levelName(level: number): string {
   return Object.keys(namedLevels).find(name => namedLevels[name] === level) ?? `${level}`
 }

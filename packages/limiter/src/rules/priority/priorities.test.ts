@@ -39,12 +39,12 @@ describe('levels of calls', () => {
     [[{}], /must have a level, or by with levels, or a header/],
     [[{ level: 'critical' }, { match: { path: '/a' }, level: 'default' }], /is never reached, since line 1/],
     [[{ header: 'x-priority' }], /none is trusted: set trustProxy, or use match/],
-  ])('rejects %j in one line with the remedy', async (priority, message) => {
+  ])('levels of calls that are %j are rejected in one line with the remedy', async (priority, message) => {
     const options = { rules: [{ id: 'all', limit: '1/s' }], priority } as unknown as DocumentOptions
     await expect(createLimiter(options)).rejects.toThrow(message)
   })
 
-  it('lets calls of a higher level exceed a limit that adapts, and not one that is fixed', async () => {
+  it('calls of a higher level may exceed a limit that adapts, and not one that is fixed', async () => {
     const time = { ms: 1_000_000 }
     const limiter = await createLimiter({
       rules: [{ id: 'backend', algorithm: 'adaptive', limit: 400, min: 2 }],

@@ -10,9 +10,12 @@ import { levelNamed, namedLevels } from './levels.ts'
 export interface Priorities {
   /** From the lowest to the highest. */
   readonly levels: readonly number[]
-  /** The level of a call: what the first line says that has one for it; if servers may read the call in several ways, the lowest of them. */
+  /**
+   * Returns the level of a call: what the first line says that has one for it; if servers may read the call in several ways, the
+   * lowest of them.
+   */
   levelOf(call: Call): number
-  /** The rank of a level: 0 for the lowest, 1 for the highest. */
+  /** Returns the rank of a level: 0 for the lowest, 1 for the highest. */
   rankOf(level: number): number
 }
 

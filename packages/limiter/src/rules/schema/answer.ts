@@ -27,7 +27,7 @@ const more = {
   contentType: contentType.exactOptional(),
 }
 
-/** The same for editors: a status below 400 needs a body. */
+/** The schema for editors: a status below 400 needs a body. */
 const forEditors = { anyOf: [{ properties: { status: { minimum: 400 } } }, { required: ['status', 'body'] }] }
 
 /** The document's answer to refused calls. */

@@ -19,7 +19,7 @@ const MAX_COST = 1_000_000_000
 const network = textOf(networkFault, 64)
 const value = z.union([z.string().min(1).max(1024), z.int().transform(String)])
 
-/** `10.0.0.0/8`, a list of such networks, or values by dimension: `{ ip: 10.0.0.0/8, account: [u1, u2] }`. */
+/** Makes the schema of `10.0.0.0/8`, a list of such networks, or values by dimension: `{ ip: 10.0.0.0/8, account: [u1, u2] }`. */
 export function callersSchema(vocabulary: Vocabulary, identified: readonly string[]): z.Schema<CallerList> {
   const name = textOf(text => byFault(text, vocabulary, identified), 256)
   const address = addressName(vocabulary.dimensions)
@@ -37,7 +37,7 @@ const hold = duration.refine(ms => ms <= LONGEST_HOLD_MS, { error: 'must not be 
 
 const costWords = ['from', 'overrun', 'hold', 'reserve', 'settle'] as const
 
-/** `5`, `header:x-cost`, or `{ from: header:x-cost, least: 1, most: 1000, overrun: debt, hold: 10m }`. */
+/** Makes the schema of `5`, `header:x-cost`, or `{ from: header:x-cost, least: 1, most: 1000, overrun: debt, hold: 10m }`. */
 export function costSchema(vocabulary: Vocabulary): z.Schema<CostInput> {
   const from = textOf(text => sourceFault(text, vocabulary), 256)
   const amount = z.int().min(1).max(MAX_COST)

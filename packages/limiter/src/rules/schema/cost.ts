@@ -12,7 +12,7 @@ export interface CostOptions extends MeasuredCost {
   readonly least: number
   readonly most: number
   readonly overrun?: Overrun | undefined
-  /** How long a charge waits to be settled, in milliseconds. */
+  /** The time for which a charge waits to be settled, in milliseconds. */
   readonly hold?: number | undefined
 }
 
@@ -22,13 +22,13 @@ export type CostInput = number | CostOptions
 export const DEFAULT_HOLD_MS = 600_000
 export const LONGEST_HOLD_MS = 86_400_000
 
-/** How the charges of a rule are settled; with `holdMs`, each is a reservation that the store releases after so long. */
+/** The settlement of the charges of a rule; with `holdMs`, each is a reservation that the store releases after that time. */
 export interface SettlementTerms {
   readonly overrun: Overrun | undefined
   readonly holdMs: number | undefined
 }
 
-/** A rule with one of the words of settlement reserves what calls cost; others charge it at once. */
+/** Returns the terms of settlement of a rule with one of its words, which reserves what calls cost; others charge it at once. */
 export function settlementTerms(input: CostInput | undefined): SettlementTerms {
   if (typeof input !== 'object') return { overrun: undefined, holdMs: undefined }
   const { overrun, hold, reserve, settle } = input

@@ -52,13 +52,13 @@ const foreign = /* @__PURE__ */ once(
   }),
 )
 
-/** How to write an option that other rate limiters call by another name; undefined if Diana has none like it. */
+/** Says how to write an option that other rate limiters call by another name; undefined if Diana has none like it. */
 export function hintForOption(word: string, known: readonly string[]): string | undefined {
   const hints = Object.hasOwn(foreign(), word) ? foreign()[word]! : []
   return hints.find(([target]) => known.includes(target))?.[1]
 }
 
-/** How to write a value that must be a map; undefined if that cannot be guessed. */
+/** Says how to write a value that must be a map; undefined if that cannot be guessed. */
 export function hintForValue(word: PropertyKey | undefined, value: unknown): string | undefined {
   const isText = typeof value === 'string'
   switch (word) {

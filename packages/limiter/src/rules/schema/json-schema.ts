@@ -3,7 +3,7 @@ import { remoteSchema } from './remote.ts'
 import { documentSchema, offRuleSchema, ruleSchema } from './schema.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
-/** The JSON Schema (2020-12) of the rule file, from which editors complete and check it as it is written. */
+/** Returns the JSON Schema (2020-12) of the rule file, from which editors complete and check it as it is written. */
 export function ruleFileSchema(vocabulary: Vocabulary): object {
   const rules = vocabulary.algorithms.map(algorithm => ruleSchema(algorithm, vocabulary, []))
   const remotes = z.union(vocabulary.sources.map(remoteSchema))

@@ -3,7 +3,7 @@ import { formatDuration } from '../../common/duration.ts'
 import * as z from '../../shapes/index.ts'
 import { explainCount, explainRate, MOST, parseRate, RATE_PATTERN } from '../limit-text.ts'
 
-/** The limit as an algorithm's rules write it: `100/s`, or a bare count for concurrency. */
+/** Returns the limit as an algorithm's rules write it: `100/s`, or a bare count for concurrency. */
 export function limitOf(algorithm: Algorithm): z.Schema<Limit, string | number> {
   if (algorithm.limit === 'count') return countOf(algorithm.name)
   return algorithm.hasCalendar ? rate : fixedRateOf(algorithm.name)
@@ -18,7 +18,7 @@ const rate: z.Schema<Limit, string> = z
     return limit ?? z.NEVER
   })
 
-/** For algorithms that count no calendar periods. */
+/** Makes the schema for algorithms that count no calendar periods. */
 function fixedRateOf(name: string): z.Schema<Limit, string> {
   return rate.superRefine(({ count, periodMs, unit }, context) => {
     if (unit === undefined) return

@@ -36,7 +36,7 @@ const shape = {
   ),
 }
 
-/** Which calls a rule is about, as a rule writes it. */
+/** The calls that a rule is about, as a rule writes it. */
 export const matchSchema: z.Schema<Match> = z.union([
   z
     .literal('none')

@@ -4,7 +4,7 @@ import type * as z from '../../shapes/index.ts'
 
 const created = new WeakMap<object, z.Shape>()
 
-/** The schemas of an algorithm's or a source's own options; a function that creates them is called once. */
+/** Returns the schemas of an algorithm's or a source's own options; a function that creates them is called once. */
 export function shapeOf(options: OptionShape): z.Shape {
   if (typeof options !== 'function') return options
   const shape = created.get(options) ?? options(schemaKit)

@@ -9,7 +9,7 @@ import type { Answer, Rule, WhenFull, WhenStoreDown } from '../rule.ts'
 type OneOrList<T> = T | readonly T[]
 type ReserveSource = string | number
 
-/** What is charged before the cost is known. */
+/** The charge before the cost is known. */
 export interface ReserveWords {
   readonly from: OneOrList<ReserveSource>
   readonly plus?: OneOrList<ReserveSource> | undefined
@@ -18,7 +18,7 @@ export interface ReserveWords {
   readonly max?: number | undefined
 }
 
-/** Where an answer has the cost. */
+/** The place where an answer has the cost. */
 export interface SettleWords {
   readonly from: OneOrList<string>
   readonly max?: number | undefined
@@ -34,12 +34,12 @@ export interface StoreOptions {
 /** The options of a rule file, given in code. */
 export interface DocumentOptions {
   readonly rules?: readonly RuleOptions[] | undefined
-  /** Where to find each dimension in a call: sources such as `header:x-account-id`, or functions. */
+  /** The places of each dimension in a call: sources such as `header:x-account-id`, or functions. */
   readonly identify?: Readonly<Record<string, OneOrList<string | CallReader>>> | undefined
   readonly trustProxy?: number | OneOrList<string> | undefined
   readonly forwardedBy?: ForwardedBy | undefined
   readonly ipv6Prefix?: 48 | 56 | 64 | 128 | undefined
-  /** What becomes of a call that Diana fails to judge; default `pass`. */
+  /** The treatment of a call that Diana fails to judge; default `pass`. */
   readonly whenFailed?: 'pass' | 'refuse' | undefined
   readonly jwt?:
     | {
@@ -56,7 +56,7 @@ export interface DocumentOptions {
   readonly answer?: Partial<Answer> | undefined
   /** The levels of calls: the first line that has a level for a call decides. */
   readonly priority?: readonly PriorityOptions[] | undefined
-  /** When this process refuses calls because it has too much to do. */
+  /** The thresholds at which this process refuses calls because it has too much to do. */
   readonly overload?:
     | {
         readonly eventLoopDelay?: string | undefined
@@ -88,10 +88,10 @@ export interface PlanOptions {
         Record<string, string | number | ({ readonly limit: string | number } & Readonly<Record<string, unknown>>)>
       >
     | undefined
-  /** Where limits of single callers are: `redis:limits:{account}`, a URL, or a function that gets the caller's values. */
+  /** The place where limits of single callers are: `redis:limits:{account}`, a URL, or a function that gets the caller's values. */
   readonly from?: string | LimitFunction | undefined
   readonly refresh?: string | undefined
-  /** Whether operators set limits of single callers. */
+  /** True if operators set limits of single callers. */
   readonly overrides?: boolean | undefined
   readonly default: string | number
 }

@@ -18,7 +18,7 @@ export interface PlansInput {
   readonly plans: Plans
 }
 
-/** `{ by, values, default }` and `{ from, default }`. */
+/** Makes the schema of `{ by, values, default }` and `{ from, default }`. */
 export function plansSchema(
   algorithm: Algorithm,
   vocabulary: Vocabulary,
@@ -74,7 +74,7 @@ export function plansSchema(
     }))
 }
 
-/** What is wrong with an address of limits. */
+/** Returns what is wrong with an address of limits. */
 function fromFault(text: string): string | undefined {
   if (text.startsWith('function:')) return undefined
   const isKnown = text.startsWith('redis:') ? text.length > 'redis:'.length : URL.canParse(text.replaceAll(/[{}]/g, ''))

@@ -22,7 +22,7 @@ const level = z
   })
   .transform(value => levelNamed(value)!)
 
-/** The levels of calls; the first line that has a level for a call decides. */
+/** Makes the schema of the levels of calls; the first line that has a level for a call decides. */
 export function prioritySchema(
   vocabulary: Vocabulary,
   identified: readonly string[],
@@ -66,7 +66,7 @@ function covers(one: object, other: object): boolean {
   return Object.keys(one).length === 0 || JSON.stringify(one) === JSON.stringify(other)
 }
 
-/** When this process refuses calls because it has too much to do. */
+/** Makes the schema of the thresholds at which this process refuses calls because it has too much to do. */
 export function overloadSchema(vocabulary: Vocabulary, identified: readonly string[]): z.Schema<OverloadSettings> {
   return z
     .strictObject({

@@ -8,7 +8,7 @@ import type { Vocabulary } from './vocabulary.ts'
 
 type Kind = Vocabulary['sources'][number]
 
-/** The options of one config center. */
+/** Returns the options of one config center. */
 export function remoteSchema(kind: Kind): z.Schema<RemoteAddress> {
   const own = {
     [kind.name]: z.string().min(1).max(2048).describe('The address of the config center.'),
@@ -30,7 +30,7 @@ export function remoteSchema(kind: Kind): z.Schema<RemoteAddress> {
     })
 }
 
-/** The schema for the value of `remote`: that of the config center it names. */
+/** Returns the schema for the value of `remote`: that of the config center it names. */
 export function remoteSchemaFor(value: unknown, vocabulary: Vocabulary): z.Schema<RemoteAddress> {
   const options = typeof value === 'object' && value !== null ? Object.keys(value) : []
   const [kind, ...more] = vocabulary.sources.filter(({ name }) => options.includes(name))

@@ -110,7 +110,7 @@ function isEmpty(input: unknown): boolean {
   return input === undefined || input === null || (Array.isArray(input) && input.length === 0)
 }
 
-/** The options of a document; `rule` is the schema of each rule. */
+/** Makes the schema of the options of a document; `rule` is the schema of each rule. */
 export function documentSchema(
   vocabulary: Vocabulary,
   rule: z.Schema,
@@ -182,7 +182,7 @@ export function documentSchema(
   })
 }
 
-/** A rule of this algorithm; `identified` are the names that `identify` defines. */
+/** Makes the schema of a rule of this algorithm; `identified` are the names that `identify` defines. */
 export function ruleSchema(
   algorithm: Algorithm,
   vocabulary: Vocabulary,
@@ -208,7 +208,7 @@ export function ruleSchema(
   return z.strictObject({ ...shape, ...shapeOf(algorithm.options), ...shape } as typeof shape)
 }
 
-/** A rule that is off, which may leave out how many. */
+/** Makes the schema of a rule that is off, which may leave out its limit. */
 export function offRuleSchema(
   vocabulary: Vocabulary,
   identified: readonly string[],
@@ -218,7 +218,7 @@ export function offRuleSchema(
   return z.strictObject({ id, enabled: z.literal(false).describe('The rule is off.'), ...rest.shape })
 }
 
-/** The schema of a rule whose algorithm is unknown. */
+/** Returns the schema of a rule whose algorithm is unknown. */
 export function anyRuleSchema(vocabulary: Vocabulary, identified: readonly string[]): z.Schema {
   const algorithm = z.enum(vocabulary.algorithms.map(one => one.name))
   const options = { ...firstOptions(vocabulary, identified), algorithm, ...lastOptions }

@@ -5,7 +5,7 @@ export interface Section {
   readonly name: string
   /** A schema of any library that follows Standard Schema and checks values at once. */
   readonly schema: z.AnySchema
-  /** Where it is exported, so that another thread can read it too; its values must then be plain ones. */
+  /** The module that exports it, so that another thread can read it too; its values must then be plain ones. */
   readonly from?: { readonly module: string; readonly name: string } | undefined
 }
 
@@ -15,7 +15,7 @@ const foreignSections: readonly Section[] = [
   { name: 'serve', schema: z.unknown() },
 ]
 
-/** All sections that a file may have: those that a program reads, and those of Diana's other programs. */
+/** Returns all sections that a file may have: those that a program reads, and those of Diana's other programs. */
 export function sectionsWith(given: readonly Section[] = []): readonly Section[] {
   const names = given.map(({ name }) => name)
   return [...given, ...foreignSections.filter(({ name }) => !names.includes(name))]

@@ -2,7 +2,7 @@ import { redisAddressFault } from '../../common/redis-url.ts'
 import * as z from '../../shapes/index.ts'
 import { show } from '../show.ts'
 
-/** Text that a function checks: it returns what is wrong, if anything. */
+/** Makes a schema of text that a function checks: it returns what is wrong, if anything. */
 export function textOf(fault: (text: string) => string | undefined, longest = 1024): z.Schema<string, string> {
   return z
     .string()
@@ -13,7 +13,7 @@ export function textOf(fault: (text: string) => string | undefined, longest = 10
     })
 }
 
-/** One item, or a list of them; read as a list. */
+/** Makes a schema of one item, or a list of them; read as a list. */
 export function listOf<Output, Input>(
   item: z.Schema<Output, Input>,
   size: { readonly min: number; readonly max: number },
@@ -22,7 +22,7 @@ export function listOf<Output, Input>(
   return z.union([item.transform(one => [one]), list])
 }
 
-/** A list without duplicates. */
+/** Returns a list without duplicates. */
 export function withoutDoubles<Input>(list: z.Schema<string[], Input>): z.Schema<string[], Input> {
   return list.superRefine((items, context) => {
     const index = items.findIndex((item, at) => items.indexOf(item) < at)
@@ -31,7 +31,7 @@ export function withoutDoubles<Input>(list: z.Schema<string[], Input>): z.Schema
   })
 }
 
-/** The address of a Redis, never shown in messages, since it may hold a password. */
+/** Returns the address of a Redis, never shown in messages, since it may hold a password. */
 export function redisAddress(): z.Schema<string, string> {
   return textOf(redisAddressFault)
 }

@@ -64,7 +64,7 @@ function* readTokens(text: string, lines: LineCounter, faults: Fault[]): Generat
   yield* parser.end()
 }
 
-/** A broken document may have a million errors, whose stack traces would take gigabytes. */
+/** Runs work without stack traces: a broken document may have a million errors, whose traces would take gigabytes. */
 function withoutTraces<T>(work: () => T): T {
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = 0

@@ -6,7 +6,7 @@ import { show } from '../show.ts'
 const parts: readonly string[] = ['store', 'remote']
 
 /**
- * A document with the value of the variable in place of each `env:NAME` under `store` and `remote`, so that no password
+ * Returns a document with the value of the variable in place of each `env:NAME` under `store` and `remote`, so that no password
  * need be in a file; and a problem for each variable that is not set.
  */
 export function readEnvironment(

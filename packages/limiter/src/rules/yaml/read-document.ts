@@ -13,7 +13,7 @@ import { readEnvironment } from './environment.ts'
 // rules are in the order of their lines, so mistakes after so many would not be reported
 const ENOUGH = 50
 
-/** A document out of plain values, or all that is wrong with it. */
+/** Reads a document out of plain values, or all that is wrong with it. */
 export function readDocument(
   given: unknown,
   known: Vocabulary,
@@ -36,13 +36,13 @@ export function readDocument(
   return { document: { ...apart(kept, vocabulary), ...named, rules }, problems }
 }
 
-/** The other problems: an option without a value is not reported again for its value. */
+/** Returns the other problems: an option without a value is not reported again for its value. */
 function besides(problems: readonly Problem[], unset: readonly Problem[]): Problem[] {
   const places = unset.map(({ path }) => path.join('.'))
   return problems.filter(({ path }) => !places.some(place => place.startsWith(path.join('.'))))
 }
 
-/** The options about rules, with the sections of other programs apart. */
+/** Separates the options about rules from the sections of other programs. */
 function apart<Document extends object>(
   input: Document,
   { sections }: Vocabulary,
@@ -64,7 +64,7 @@ export interface RemoteOptions {
   readonly anyAddress?: boolean | undefined
 }
 
-/** The document of a config center: rules, and nothing that could repoint the store or the identity of callers. */
+/** Reads the document of a config center: rules, and nothing that could repoint the store or the identity of callers. */
 export function readRemoteDocument(
   value: unknown,
   given: Vocabulary,
@@ -131,7 +131,7 @@ function readRules(
   return { rules, problems }
 }
 
-/** The names of the options that a document has. */
+/** Returns the names of the options that a document has. */
 export function optionsOf(document: Partial<RuleDocument>): string[] {
   return Object.entries(document).flatMap(([name, value]) => (value === undefined ? [] : [name]))
 }

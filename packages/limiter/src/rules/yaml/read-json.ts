@@ -8,8 +8,8 @@ const MAX_ENTRIES = 1000
 const [quote, backslash, colon, space, smallE, largeE] = [0x22, 0x5c, 0x3a, 0x20, 0x65, 0x45]
 
 /**
- * The value of a text in JSON, read many times faster than as YAML; undefined if YAML would read it differently or
- * finds a mistake: a duplicate key, a number not in plain digits, too much of anything.
+ * Returns the value of a text in JSON, read many times faster than as YAML; undefined if YAML would read it differently or finds a
+ * mistake: a duplicate key, a number not in plain digits, too much of anything.
  */
 export function readJson(text: string): unknown {
   if (!text.trimStart().startsWith('{')) return undefined
@@ -23,7 +23,7 @@ export function readJson(text: string): unknown {
   return written !== undefined && written === countEntries(value, 0) ? value : undefined
 }
 
-/** How many keys with a value are written in a JSON text; undefined if a number has an exponent. */
+/** Counts the keys with a value in a JSON text; undefined if a number has an exponent. */
 function countNames(text: string): number | undefined {
   let names = 0
   for (let at = 0; at < text.length; at++) {
@@ -48,7 +48,7 @@ function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39
 }
 
-/** How many entries all maps of a value have together; NaN if one of them is not for rules. */
+/** Counts the entries of all maps of a value together; NaN if one of them is not for rules. */
 function countEntries(value: unknown, depth: number): number {
   if (depth > DEEPEST) return Number.NaN
   if (Array.isArray(value)) {

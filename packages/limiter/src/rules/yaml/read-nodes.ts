@@ -19,15 +19,15 @@ export interface Nodes {
   readonly faults: readonly Fault[]
   /** False if the document was too large to be read to the end. */
   readonly isWhole: boolean
-  /** The offset of the value at a path, or of the nearest value around it. */
+  /** Returns the offset of the value at a path, or of the nearest value around it. */
   offsetOf(path: readonly PropertyKey[], atName: boolean): number
-  /** Which item of a list at the top an offset lies in. */
+  /** Returns which item of a list at the top an offset lies in. */
   itemAt(word: string, offset: number): number
 }
 
 interface Read {
   readonly value: unknown
-  /** How many values it is once all aliases are followed. */
+  /** The number of values once all aliases are followed. */
   readonly size: number
 }
 

@@ -26,7 +26,7 @@ export async function* changes(
   }
 }
 
-/** What went wrong with a source; the cause is not passed on: clients put credentials into errors that end up in logs. */
+/** Reports what went wrong with a source; the cause is not passed on: clients put credentials into errors that end up in logs. */
 export function reportFailure(
   cause: unknown,
   source: { readonly name: string; readonly secrets?: readonly string[] },

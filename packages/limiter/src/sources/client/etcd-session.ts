@@ -5,7 +5,7 @@ import { fetchText, parseReply, type Reply, statusError } from './fetch-text.ts'
 /** Calls etcd's JSON gateway as one user and logs in again when the token has expired. */
 export interface EtcdSession {
   ask(path: string, body: unknown, signal: AbortSignal): Promise<string>
-  /** For a call that directly follows one of `ask`. */
+  /** Returns the headers for a call that directly follows one of `ask`. */
   headers(): Record<string, string>
 }
 

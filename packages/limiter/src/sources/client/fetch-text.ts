@@ -17,11 +17,11 @@ export interface Reply {
   readonly text: string
 }
 
-/** How much and how long a server may answer, if not as usual. */
+/** The bounds of a server's answer in size and time, if not the usual ones. */
 export interface ReplyBounds {
-  /** How long it may delay the answer beyond the usual time. */
+  /** The time by which it may delay the answer beyond the usual. */
   readonly waitMs?: number
-  /** How long it may take in all. */
+  /** The time that it may take in all. */
   readonly timeoutMs?: number
   readonly mostBytes?: number
 }
@@ -47,7 +47,7 @@ export async function fetchText(
   })
 }
 
-/** What an unexpected status means. */
+/** Says what an unexpected status means. */
 export function statusError({ status }: { readonly status: number }): Error {
   if (status === 401 || status === 403) {
     return new Error(`refused the credentials (HTTP ${status}); check username, password and token`)

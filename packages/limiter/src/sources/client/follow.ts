@@ -49,7 +49,7 @@ export async function follow(
   }
 }
 
-/** What `work` threw, if anything; a source that does not listen to the signal is left behind. */
+/** Returns what `work` threw, if anything; a source that does not listen to the signal is left behind. */
 async function untilAbort(signal: AbortSignal, work: () => Promise<void>): Promise<Error | undefined> {
   let stop = () => {}
   const stopped = new Promise<undefined>(resolve => {

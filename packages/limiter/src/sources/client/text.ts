@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 /** No rule document, and no answer that carries one, is longer than this. */
 export const LARGEST_BYTES: number = 4 * 1024 * 1024
 
-/** The message for a longer document. */
+/** Returns the error for a longer document. */
 export function tooLarge(): Error {
   return new Error('holds more than 4 MiB, which no rule document needs; check what is written there')
 }
@@ -18,7 +18,7 @@ export function decodeText(bytes: Uint8Array): string {
   }
 }
 
-/** A version for content whose source gives it none. */
+/** Returns a version for content whose source gives it none. */
 export function hashText(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 12)
 }

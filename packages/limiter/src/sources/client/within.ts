@@ -1,7 +1,7 @@
-/** How long a source may take to answer, beyond the time of a long poll. */
+/** The time that a source may take to answer, beyond that of a long poll. */
 export const TIMEOUT_MS = 10_000
 
-/** The result of `work`, or a throw once `ms` have passed or the signal aborts, whichever comes first. */
+/** Returns the result of `work`, or throws once `ms` have passed or the signal aborts, whichever comes first. */
 export async function within<Result>(
   ms: number,
   signal: AbortSignal,

@@ -2,7 +2,7 @@ import { DianaError } from '../../errors.ts'
 import { reportFailure } from './changes.ts'
 import { LARGEST_BYTES, tooLarge } from './text.ts'
 
-/** The error for a document that was changed since it was read. */
+/** Returns the error for a document that was changed since it was read. */
 export function conflict(name: string): DianaError {
   return new DianaError('CONFLICT', `${name}: was changed since it was read; read it again and repeat the change`)
 }

@@ -1,7 +1,32 @@
+import { StepRing } from '../../common/step-ring.ts'
 import { Heap, type Scored } from './heap.ts'
-import { Timeline } from './timeline.ts'
 
-/** What a caller did in the last ten minutes, by one rule, as plain values that another process can be sent. */
+/** Counts of the last minutes in steps, in place. */
+export class Timeline {
+  static readonly stepMs = 20_000
+  static readonly steps = 30
+  // half as large as doubles: there is one for each caller that is watched
+  readonly #counts = new StepRing(new Uint32Array(Timeline.steps))
+
+  add(at: number, count: number): void {
+    this.#counts.add(stepAt(at), count)
+  }
+
+  /** Returns the counts up to a moment, oldest first. */
+  read(at: number): number[] {
+    return this.#counts.read(stepAt(at), Timeline.steps)
+  }
+
+  sum(at: number): number {
+    return this.#counts.sum(stepAt(at), Timeline.steps)
+  }
+}
+
+function stepAt(at: number): number {
+  return Math.floor(at / Timeline.stepMs)
+}
+
+/** The calls of a caller in the last ten minutes, by one rule, as plain values that another process can be sent. */
 export interface CallerUsage {
   readonly rule: string
   /** The rule's dimensions. */
@@ -31,10 +56,10 @@ export interface CallerUsage {
 export interface CallerQuery {
   readonly count: number
   readonly rule?: string | undefined
-  /** Only callers that were refused. */
+  /** Keeps only callers that were refused. */
   readonly refused?: boolean | undefined
   readonly sort?: 'refused' | 'calls' | undefined
-  /** Whether a caller is wanted. */
+  /** True if a caller is wanted. */
   readonly wants?: ((key: string, by: readonly string[]) => boolean) | undefined
 }
 
@@ -56,7 +81,7 @@ interface RuleSketch {
   readonly heap: Heap<Entry>
 }
 
-/** A score of so long ago counts half. */
+/** The age at which a score counts half. */
 const halfLifeMs = 600_000
 /** Scores grow with time instead of shrinking; before they become too large, they are scaled. */
 const largestExponent = 500
@@ -64,8 +89,9 @@ const mostOfRule = 1000
 const leastOfRule = 4
 
 /**
- * Who calls, by rule, in bounded memory: a sketch of each rule (Space-Saving, Metwally et al. 2005) with scores that fade. A
- * caller that finds no room replaces the one with the lowest score; that score bounds what was missed of the newcomer.
+ * Keeps who calls, by rule, in bounded memory: a sketch of each rule (Space-Saving, Metwally et al. 2005) with scores that fade.
+ * 2005) with scores that fade. A caller that finds no room replaces the one with the lowest score; that score bounds what was
+ * missed of the newcomer. /
  */
 export class CallerSketches {
   readonly #most: number
@@ -78,7 +104,7 @@ export class CallerSketches {
     this.#most = most
   }
 
-  /** One call that was read, which stands for `weight`. */
+  /** Adds one call that was read, which stands for `weight`. */
   addCall(
     rule: string,
     by: readonly string[],
@@ -92,14 +118,14 @@ export class CallerSketches {
     if (example) entry.example = example
   }
 
-  /** One refusal that was read, which stands for `weight`. */
+  /** Adds one refusal that was read, which stands for `weight`. */
   addRefusal(rule: string, by: readonly string[], key: string, at: number, weight = 1): void {
     const entry = this.#touch(rule, by, key, at, weight)
     entry.refused.add(at, weight)
     entry.refusedAt = at
   }
 
-  /** The callers of the last ten minutes; `oneOf` is how many calls and refusals one that is read stands for. */
+  /** Reads the callers of the last ten minutes; `oneOf` is how many calls and refusals one that is read stands for. */
   read(
     { count, rule, refused = false, sort = 'refused', wants }: CallerQuery,
     at: number,
@@ -170,7 +196,7 @@ export class CallerSketches {
     return sketch
   }
 
-  /** How much a call of this moment counts; the same for all calls of a millisecond. */
+  /** Returns how much a call of this moment counts; the same for all calls of a millisecond. */
   #factor(at: number): number {
     if (at !== this.#factorAt) [this.#factorAt, this.#lastFactor] = [at, 2 ** this.#exponent(at)]
     return this.#lastFactor
@@ -192,7 +218,7 @@ export class CallerSketches {
   }
 }
 
-/** Two standard deviations of a count of which one in so many was read. */
+/** Returns two standard deviations of a count of which one in `oneOf` was read. */
 function errorOf(count: number, oneOf: number): number {
   return oneOf === 1 ? 0 : Math.ceil(2 * Math.sqrt(count * oneOf))
 }

@@ -1,4 +1,4 @@
-/** What stands in a heap: its score, and its index there. */
+/** An item of a heap: its score, and its index there. */
 export interface Scored {
   score: number
   place: number
@@ -20,7 +20,7 @@ export class Heap<Item extends Scored> {
     }
   }
 
-  /** The score of an item has grown. */
+  /** Moves an item, whose score has grown, to its place. */
   grew(item: Item): void {
     for (;;) {
       const left = this.items[2 * item.place + 1]

@@ -1,6 +1,6 @@
 import type { CallerQuery, CallerUsage } from './caller-usage.ts'
 
-/** The callers of several processes together. */
+/** Merges the callers of several processes. */
 export function mergeCallers(
   all: readonly (readonly CallerUsage[])[],
   { count, sort = 'refused' }: Pick<CallerQuery, 'count' | 'sort'>,

@@ -18,19 +18,19 @@ export class Sampler {
     this.#keptMs = keptMs
   }
 
-  /** Whether this event is one that is read; if so, `weigh` must follow. */
+  /** True if this event is one that is read; if so, `weigh` must follow. */
   isNext(): boolean {
     return --this.#skip === 0
   }
 
-  /** For how many events one that is read at this moment stands. */
+  /** Returns for how many events one that is read at this moment stands. */
   weigh(at: number): number {
     this.#pace(at)
     this.#skip = this.#oneOf === 1 ? 1 : 1 + Math.floor(Math.random() * (2 * this.#oneOf - 1))
     return this.#oneOf
   }
 
-  /** For how many events one stood at the most, of those that are still shown. */
+  /** Returns for how many events one stood at most, of those that are still shown. */
   coarsest(at: number): number {
     return this.#coarsest.until > at ? this.#coarsest.oneOf : 1
   }

@@ -1,7 +1,7 @@
 import { noCounts, type Stats } from '../stats.ts'
 import type { Counts } from '../tally.ts'
 
-/** What is kept of a time: a second, or a longer step. */
+/** The counts that are kept of a time: a second, or a longer step. */
 export interface SecondCounts {
   readonly allowed: number
   readonly refused: number
@@ -15,12 +15,12 @@ export interface RuleCounts extends SecondCounts {
 
 export const historyNames = ['allowed', 'refused', 'waited', 'shadowRefused'] as const
 
-/** What was counted between two readings of statistics, which only grow. */
+/** Computes what was counted between two readings of statistics, which only grow. */
 export class CountDeltas {
   #before = new Map<string, Counts>()
   #totalBefore: Counts | undefined
 
-  /** What was counted since the last call, without the rules that met no call; the first call only reads. */
+  /** Returns what was counted since the last call, without the rules that met no call; the first call only reads. */
   take({ total, rules }: Stats): { readonly total: SecondCounts; readonly rules: RuleCounts[] } {
     const isFirst = this.#totalBefore === undefined
     const counted: RuleCounts[] = []
@@ -44,7 +44,7 @@ function since(now: Counts, before: Counts = noCounts): SecondCounts {
   }
 }
 
-/** A count that became smaller started again, with another rule of the same name or in another process. */
+/** Returns the growth of a count; one that became smaller started again, with another rule of the same name or in another process. */
 export function grown(now: number, before: number): number {
   return now < before ? now : now - before
 }

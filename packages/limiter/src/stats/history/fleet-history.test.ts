@@ -96,7 +96,7 @@ describe('what processes report to the history of their fleet', () => {
     }
   })
 
-  it('counts from while Redis was away are reported later, and nothing is lost or counted twice', async () => {
+  it('counts made while Redis was away are reported later, and nothing is lost or counted twice', async () => {
     const process = new CountingProcess('p')
     process.count('a', 3)
     isDown = true

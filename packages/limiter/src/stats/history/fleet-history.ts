@@ -8,7 +8,7 @@ import { StepHistory } from './step-history.ts'
 
 /** A time of the whole fleet. */
 export interface FleetRange extends HistoryRange {
-  /** What each process decided in it. */
+  /** The decisions of each process in it. */
   readonly processes: ReadonlyMap<string, SecondCounts>
 }
 
@@ -27,14 +27,14 @@ interface Level {
   readonly readAt: Float64Array
 }
 
-/** A step can change no more so long after it has ended: all processes have reported. */
+/** The time after the end of a step from which it changes no more: all processes have reported. */
 const finalMs = 15_000
 const timeoutMs = 3000
-/** How many steps are asked for at one time. */
+/** The number of steps that are asked for at one time. */
 const mostAsked = 64
 /** Steps that may still change are read at most this often. */
 const freshMs = 1000
-/** So long after a step has ended most processes have reported. */
+/** The time after the end of a step by which most processes have reported. */
 const reportedMs = 2500
 const mostProcesses = 1000
 

@@ -29,12 +29,12 @@ type Sums = Map<string, Record<keyof SecondCounts, number>>
 
 const [finest] = historyLevels
 const beatMs = finest!.stepMs
-/** Reports come so long after a step has ended, each process at another moment of that time. */
+/** The least delay of a report after the end of a step; each process reports at another moment. */
 const leastDelayMs = 300
 const spreadMs = 1500
-/** What is reported up to this long after a step has ended belongs to it. */
+/** The time after the end of a step up to which a report belongs to it. */
 const graceMs = beatMs / 2
-/** Longer steps are reported once in so many reports, so that a process that dies takes at most a minute with it. */
+/** The number of reports in which longer steps are reported once, so that a process that dies takes at most a minute with it. */
 const coarseEvery = 12
 /** More rules than this are not remembered between two reports. */
 const mostRules = 10_000
@@ -48,7 +48,7 @@ export class FleetReporter {
   readonly #deltas = new CountDeltas()
   readonly #process: string
   readonly #phaseMs = leastDelayMs + Math.random() * spreadMs
-  /** What is not reported yet, for each length of steps. */
+  /** The sums that are not reported yet, for each length of steps. */
   readonly #pending: readonly Sums[] = historyLevels.map(() => new Map())
   #timer: NodeJS.Timeout | undefined
   /** The clock of Redis minus that of this process. */
@@ -123,7 +123,7 @@ export class FleetReporter {
     }
   }
 
-  /** The step that is reported now; `laterMs` from now on. */
+  /** Returns the step that is reported now; `laterMs` from now on. */
   #stepAt(stepMs: number, laterMs = 0): number {
     return Math.floor((Date.now() + this.#aheadMs! - graceMs + laterMs) / stepMs)
   }
@@ -158,7 +158,7 @@ function busiest(sums: Sums): [string, SecondCounts][] {
   return rules.sort(([, one], [, other]) => calls(other) - calls(one)).slice(0, mostReportedRules)
 }
 
-/** Machine and process, as an operator would look for them. */
+/** Returns machine and process, as an operator would look for them. */
 function processName(): string {
   return `${hostname()
     .replace(/[^\w.-]/g, '-')

@@ -3,17 +3,17 @@ import { historyNames, type SecondCounts } from './count-deltas.ts'
 import { allCalls } from './read-range.ts'
 
 /**
- * How the history of a fleet is kept in Redis: each step is a hash of its own, `diana:d1:history:5000:1700000000`, which all
- * processes add to. The moments are those of Redis's clock.
+ * One step of the history of a fleet in Redis: each is a hash of its own, `diana:d1:history:5000:1700000000`, which all processes
+ * add to. The moments are those of Redis's clock. /
  */
 export interface FleetStep {
   readonly rules: ReadonlyMap<string, SecondCounts>
   readonly processes: ReadonlyMap<string, SecondCounts>
 }
 
-/** How many fields a step may have. */
+/** The number of fields that a step may have. */
 export const mostFields = 4096
-/** How many rules one process reports of each step; the calls of all others are in the total only. */
+/** The number of rules that one process reports of each step; the calls of all others are in the total only. */
 export const mostReportedRules = 500
 /** A name that is longer was not written by Diana. */
 const longestName = 512
@@ -32,7 +32,7 @@ export function fieldOfProcess(name: string): string {
   return `p${name}`
 }
 
-/** A step as Redis has it, fields and values in turn; whatever Diana has not written is left out. */
+/** Returns a step as Redis has it, fields and values in turn; whatever Diana has not written is left out. */
 export function parseStep(reply: unknown): FleetStep | undefined {
   const pairs = Array.isArray(reply) ? reply : Object.entries(reply ?? {}).flat()
   const rules = new Map<string, SecondCounts>()
@@ -53,17 +53,17 @@ function parseCounts(text: string): SecondCounts | undefined {
   return Object.fromEntries(historyNames.map((name, i) => [name, numbers[i]!])) as unknown as SecondCounts
 }
 
-/** A step keeps its first row, whatever it drops. */
+/** Returns the first total; a step keeps its first row, whatever it drops. */
 function firstTotal(rules: ReadonlyMap<string, SecondCounts>): Map<string, SecondCounts> {
   return new Map([[allCalls, rules.get(allCalls)!], ...rules])
 }
 
-/** The clock of Redis, in milliseconds since 1970. */
+/** Returns the clock of Redis, in milliseconds since 1970. */
 export async function readRedisTime(send: SendCommand): Promise<number> {
   return parseTime(await send(['TIME']))
 }
 
-/** What `TIME` answers. */
+/** Parses what `TIME` answers. */
 export function parseTime(reply: unknown): number {
   const [seconds, microseconds] = Array.isArray(reply) ? reply.map(Number) : []
   const ms = seconds! * 1000 + Math.floor(microseconds! / 1000)

@@ -4,9 +4,9 @@ import type { Stats } from '../stats.ts'
 
 /** One second of what protects from overload. */
 export interface OverloadSecond {
-  /** What adaptive rules have found, by rule; of many rules, those with the most calls in flight. */
+  /** The findings of adaptive rules, by rule; of many rules, those with the most calls in flight. */
   readonly adaptive: Readonly<Record<string, Estimate>>
-  /** How busy the processes are; `shed` has the calls of this second. Left out without `overload` in the document. */
+  /** The load of the processes; `shed` has the calls of this second. Left out without `overload` in the document. */
   readonly overload?: OverloadStatus | undefined
 }
 
@@ -49,7 +49,7 @@ export class OverloadHistory {
     return second
   }
 
-  /** The newest seconds up to the one that began at `at`. */
+  /** Returns the newest seconds up to the one that began at `at`. */
   read(seconds: number, at: number): OverloadSeries {
     const length = Math.max(1, Math.min(seconds, this.#seconds))
     const blank = () => new Array<number | null>(length).fill(null)
@@ -82,7 +82,7 @@ export class OverloadHistory {
   }
 }
 
-/** A count that became smaller started again, with a new guard or in another process. */
+/** Returns the calls that were shed since a reading; a count that became smaller started again, with a new guard or in another process. */
 function shedSince(
   now: Readonly<Record<string, number>>,
   before: Readonly<Record<string, number>>,

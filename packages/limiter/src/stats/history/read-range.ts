@@ -1,7 +1,7 @@
 import { historyNames, type SecondCounts } from './count-deltas.ts'
 import type { StepHistory } from './step-history.ts'
 
-/** Which time is asked for: so long, up to now or up to a moment. Milliseconds. */
+/** The time that is asked for: its length, up to now or up to a moment. Milliseconds. */
 export interface RangeQuery {
   readonly lengthMs: number
   readonly to?: number | undefined
@@ -37,7 +37,7 @@ export const allCalls = ''
 const mostSteps = 400
 const mostRules = 1000
 
-/** The finest of several histories that reaches far enough back; the last one if none does. */
+/** Chooses the finest of several histories that reaches far enough back; the last one if none does. */
 export function chooseLevel<Level extends Pick<StepHistory, 'stepMs' | 'frames'>>(
   levels: readonly Level[],
   { lengthMs, to }: RangeQuery,
@@ -47,7 +47,7 @@ export function chooseLevel<Level extends Pick<StepHistory, 'stepMs' | 'frames'>
   return levels.find(({ stepMs, frames }) => now - from <= stepMs * frames) ?? levels.at(-1)!
 }
 
-/** The steps of a history that a question is about: whole ones, and of many several as one. */
+/** Returns the steps of a history that a question is about: whole ones, and of many several as one. */
 export function stepsOf(level: Pick<StepHistory, 'stepMs'>, { lengthMs, to }: RangeQuery, now: number): RangeSteps {
   const asked = Math.max(1, Math.ceil(lengthMs / level.stepMs))
   const stepMs = level.stepMs * Math.ceil(asked / mostSteps)

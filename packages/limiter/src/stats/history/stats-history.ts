@@ -6,17 +6,17 @@ import { allCalls, chooseLevel, type HistoryRange, type RangeQuery, readRange, s
 import { StepHistory } from './step-history.ts'
 
 export interface RuleSecond extends RuleCounts {
-  /** How full the fullest key of the rule was, from 0 to 1. */
+  /** The load of the fullest key of the rule, from 0 to 1. */
   readonly load?: number | undefined
 }
 
 /** One second: all calls, and the rules that had any. */
 export interface SecondStats {
-  /** When it began, in milliseconds since 1970. */
+  /** The time when it began, in milliseconds since 1970. */
   readonly at: number
   readonly total: SecondCounts
   readonly rules: readonly RuleSecond[]
-  /** How calls with rules of the whole fleet were decided in it; `leases.keys` and `leases.permits` are those at its end. */
+  /** The decisions on calls with rules of the whole fleet in it; `leases.keys` and `leases.permits` are those at its end. */
   readonly store?: StoreStats | undefined
 }
 
@@ -52,7 +52,7 @@ export class StatsHistory {
     return { at, total, rules, ...(store ? { store } : {}) }
   }
 
-  /** The newest `seconds`, of all calls and of the busiest rules. */
+  /** Reads the newest `seconds`, of all calls and of the busiest rules. */
   read(
     seconds: number,
     options: { readonly mostRules?: number } = {},
@@ -69,7 +69,7 @@ export class StatsHistory {
     return { at: this.#newest, total, rules: busiest(seriesOf, options.mostRules ?? 1000) }
   }
 
-  /** A time of up to a week, in steps that depend on its length, and the time before it. */
+  /** Returns a time of up to a week, in steps that depend on its length, and the time before it. */
   range(query: RangeQuery, now: number): HistoryRange {
     const level = chooseLevel(this.#levels, query, now)
     return readRange(level, stepsOf(level, query, now), query.rule)

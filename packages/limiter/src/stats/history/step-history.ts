@@ -2,11 +2,11 @@ import { historyNames, type SecondCounts } from './count-deltas.ts'
 
 export interface StepHistoryOptions {
   readonly stepMs: number
-  /** How many steps are kept. */
+  /** The number of steps that are kept. */
   readonly frames: number
-  /** How many rows a step may have; of more, the busiest are kept. */
+  /** The number of rows that a step may have; of more, the busiest are kept. */
   readonly maxRows?: number | undefined
-  /** How many rows all steps may have; if there are more, the oldest steps are dropped. */
+  /** The number of rows that all steps may have; if there are more, the oldest steps are dropped. */
   readonly maxTotalRows?: number | undefined
 }
 
@@ -43,7 +43,7 @@ export class StepHistory {
     this.#ring = new Array(frames).fill(undefined)
   }
 
-  /** The beginning of the step that a moment is in. */
+  /** Returns the beginning of the step that a moment is in. */
   beginningOf(at: number): number {
     return Math.floor(at / this.stepMs) * this.stepMs
   }
@@ -78,7 +78,7 @@ export class StepHistory {
     this.#keep(this.#compact(this.beginningOf(at), list))
   }
 
-  /** The numbers of one name in the steps from one moment to before another; null for steps of which nothing is known. */
+  /** Returns the numbers of one name in the steps from one moment to before another; null for steps of which nothing is known. */
   series(name: string, from: number, to: number): (SecondCounts | null)[] {
     const series: (SecondCounts | null)[] = []
     for (let at = this.beginningOf(from); at < to; at += this.stepMs) {
@@ -88,7 +88,7 @@ export class StepHistory {
     return series
   }
 
-  /** What was counted for each name from one moment to before another. */
+  /** Sums up what was counted for each name from one moment to before another. */
   sums(from: number, to: number): Map<string, Record<keyof SecondCounts, number>> {
     const sums = new Map<string, Record<keyof SecondCounts, number>>()
     for (let at = this.beginningOf(from); at < to; at += this.stepMs) {
@@ -103,7 +103,7 @@ export class StepHistory {
     return sums
   }
 
-  /** The numbers of every name in the steps from one moment to before another; zeros for steps of which nothing is known. */
+  /** Returns the numbers of every name in the steps from one moment to before another; zeros for steps of which nothing is known. */
   seriesByName(from: number, to: number): Map<string, Record<keyof SecondCounts, number[]>> {
     const length = Math.ceil((to - this.beginningOf(from)) / this.stepMs)
     const series = new Map<string, Record<keyof SecondCounts, number[]>>()
@@ -188,7 +188,7 @@ function zeros(length: number): Record<keyof SecondCounts, number[]> {
   return { allowed: none(), refused: none(), waited: none(), shadowRefused: none() }
 }
 
-/** Those with the most calls. */
+/** Chooses those with the most calls. */
 function busiest(
   rows: (readonly [string, readonly number[]])[],
   most: number,

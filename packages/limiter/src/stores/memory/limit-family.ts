@@ -146,7 +146,7 @@ export class LimitFamily implements TableFamily {
       const slot = member.table.find(key)
       const state = member.table.state(slot)
       const [meter, base] = [member.table.meters[0]!, member.table.base(slot)]
-      for (const part of partsOf(cost, meter)) recordCall(table.meters, meter, state, base, now, part, delay)
+      for (const part of partsOf(cost, meter)) recordCall(table.meters, meter, state, base, { now, cost: part, delay })
     }
     this.#keep(key, staying)
     return leaving.filter(one => one.forget(key)).length
@@ -158,7 +158,7 @@ export class LimitFamily implements TableFamily {
       const [meter, slot] = [other.meters[0]!, other.find(key)]
       const [state, base] = [other.state(slot), other.base(slot)]
       if (overrun === 'debt' && meter.overdraw) meter.overdraw(state, base, now, cost)
-      else recordCall(table.meters, meter, state, base, now, cost, 0)
+      else recordCall(table.meters, meter, state, base, { now, cost, delay: 0 })
     }
   }
 

@@ -104,9 +104,7 @@ export function recordCall(
   meter: Meter,
   state: Float64Array,
   at: number,
-  now: number,
-  cost: number,
-  delay: number,
+  { now, cost, delay }: { readonly now: number; readonly cost: number; readonly delay: number },
 ): void {
   // a burst of the slower version is not to come on top of what the faster one admits
   const carries =

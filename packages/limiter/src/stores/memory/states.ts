@@ -3,6 +3,7 @@ import { inheritMoves, type Layout, type LevelMove, moveStates } from './migrate
 
 const EXTRAS_BITS = 10
 const EXTRAS_SLOTS = 1 << EXTRAS_BITS
+const FEW_SLOTS = 16
 const NONE = 0
 const NO_SLOT = -1
 
@@ -168,10 +169,21 @@ export class States {
     }
     if (this.#openPlace === NONE) this.#setPlace(this.#free.pop() ?? ++this.#used)
     const [whole, extraAt, place] = [this.#whole, this.#extraAt, this.#openPlace]
-    this.#extras[place >> EXTRAS_BITS] ??= new Float64Array(EXTRAS_SLOTS * extraAt.length)
-    const extras = this.#extras[place >> EXTRAS_BITS]!
+    const extras = this.#extrasFor(place)
     const base = (place & (EXTRAS_SLOTS - 1)) * extraAt.length
     for (let i = 0; i < extraAt.length; i++) extras[base + i] = whole[extraAt[i]!]!
+  }
+
+  /** The array with the extra numbers of a place. The first few places need no whole array. */
+  #extrasFor(place: number): Float64Array {
+    const width = this.#extraAt.length
+    const before = this.#extras[place >> EXTRAS_BITS]
+    const at = place & (EXTRAS_SLOTS - 1)
+    if (before !== undefined && before.length > at * width) return before
+    const extras = new Float64Array((place < FEW_SLOTS ? FEW_SLOTS : EXTRAS_SLOTS) * width)
+    if (before !== undefined) extras.set(before)
+    this.#extras[place >> EXTRAS_BITS] = extras
+    return extras
   }
 
   #setPlace(place: number): void {

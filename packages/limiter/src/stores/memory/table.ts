@@ -15,6 +15,8 @@ import { States } from './states.ts'
 
 const CHUNK_BITS = 10
 const CHUNK_SLOTS = 1 << CHUNK_BITS
+/** A rule with few keys needs no whole chunk. */
+const FEW_SLOTS = 16
 /** Slot 0 counts all keys that have no slot of their own. */
 export const OVERFLOW_SLOT = 0
 
@@ -130,7 +132,7 @@ export class Table {
     const [state, base] = [this.state(slot), this.base(slot)]
     for (const { meters, offsets } of this.past) {
       meters.forEach(
-        (meter, level) => void recordCall(this.meters, meter, state, base + offsets[level]!, now, cost, delay),
+        (meter, level) => void recordCall(this.meters, meter, state, base + offsets[level]!, { now, cost, delay }),
       )
     }
   }
@@ -164,7 +166,7 @@ export class Table {
       meters.forEach((meter, level) => {
         const at = base + offsets[level]!
         if (overrun === 'debt' && meter.overdraw) meter.overdraw(state, at, now, amount)
-        else recordCall(this.meters, meter, state, at, now, amount, 0)
+        else recordCall(this.meters, meter, state, at, { now, cost: amount, delay: 0 })
       })
     }
     this.meters.forEach((meter, level) => {
@@ -309,7 +311,8 @@ export class Table {
 
   #grow(): number {
     const slot = this.#slots++
-    if (slot === OVERFLOW_SLOT + 1 || !this.#states.hasChunk(slot)) this.#states.addChunk(slot)
+    if (slot === OVERFLOW_SLOT + 1) this.#states.addChunk(slot, FEW_SLOTS)
+    else if (slot === FEW_SLOTS || !this.#states.hasChunk(slot)) this.#states.addChunk(slot)
     return slot
   }
 

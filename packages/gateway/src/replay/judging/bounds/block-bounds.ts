@@ -1,6 +1,6 @@
 import type { Uncertainty } from './floor.ts'
 
-/** When callers over a limit can have been blocked, and when they surely were. */
+/** Bounds when callers over a limit can have been blocked, and when they surely were. */
 export class BlockBounds {
   readonly #leastUs: number
   readonly #mostUs: number
@@ -20,7 +20,7 @@ export class BlockBounds {
     this.#uncertainty = uncertainty
   }
 
-  /** `isOver` says whether the limit may refuse calls that came at x. */
+  /** True if calls that came at x may be refused; `isOver` is true if the limit may refuse them. */
   mayRefuse(slot: number, x: number, isOver: boolean): boolean {
     const { widthUs, aheadUs } = this.#uncertainty
     const until = this.#mayLastUntil[slot] ?? 0
@@ -34,7 +34,7 @@ export class BlockBounds {
     return x >= (this.#surelyFrom[slot] ?? 0) && x + this.#uncertainty.widthUs <= (this.#surelyUntil[slot] ?? 0)
   }
 
-  /** At least one call was refused up to x: the block that it began lasts at least as if it were the first possible one. */
+  /** Begins a block because at least one call was refused up to x: it lasts at least as if that call were the first possible one. */
   begin(slot: number, x: number): void {
     const since = this.#since[slot] ?? 0
     if (since === 0 || this.#uncertainty.aheadUs > 0) return

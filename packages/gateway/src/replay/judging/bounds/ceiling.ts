@@ -18,7 +18,7 @@ export interface Ceiling {
   forget(slot: number): void
 }
 
-/** `wait` is how much later than they came calls may pass. */
+/** Creates the ceiling of a shape for calls whose moments are known to within `widthUs`. */
 export function createCeiling(shape: Shape, widthUs: number, tickUs: number): Ceiling {
   if (shape.kind === 'bucket') return new BucketCeiling(shape.units + shape.perUs * widthUs, shape.perUs)
   if (shape.kind === 'clock-window') return new ClockCeiling(shape, widthUs)

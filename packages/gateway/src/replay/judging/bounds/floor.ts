@@ -15,9 +15,12 @@ import { SlidingCounts } from './sliding-counts.ts'
 export interface Floor {
   /** Counts `units` that came at x, none larger than `largest`; returns how many of them may have been refused up to now, beyond earlier ones. */
   offer(slot: number, x: number, units: number, largest: number): number
-  /** By how many units the calls of the key, with those that came last, may exceed the shape; none was refused if that is not above 0. */
+  /**
+   * Returns by how many units the calls of the key, with those that came last, may exceed the shape; none was refused if that is
+   * not above 0.
+   */
   excess(slot: number): number
-  /** How long a key matters after its last call. */
+  /** The time for which a key matters after its last call. */
   readonly memoryUs: number
   forget(slot: number): void
 }
@@ -30,7 +33,7 @@ export interface Uncertainty {
   readonly aheadUs: number
 }
 
-/** `waitUs` is how much later than they came calls may pass. */
+/** Creates the floor of a shape; calls may pass `waitUs` later than they came. */
 export function createFloor(shape: Shape | undefined, waitUs: number, uncertainty: Uncertainty): Floor {
   const { widthUs, tickUs, aheadUs } = uncertainty
   if (shape === undefined) return noFloor
@@ -40,7 +43,7 @@ export function createFloor(shape: Shape | undefined, waitUs: number, uncertaint
   return new WindowFloor(shape.units, shape.periodUs + waitUs + widthUs + aheadUs)
 }
 
-/** Whether windows begin with a tick: those of a calendar begin with a second. */
+/** True if windows begin with a tick: those of a calendar begin with a second. */
 function beginsWithTick({ periodUs, startOf }: ClockWindow, tickUs: number): boolean {
   return (startOf === undefined ? periodUs : 1_000_000) % tickUs === 0
 }
@@ -108,7 +111,7 @@ class BucketFloor implements Floor {
   readonly #widthUs: number
   readonly #aheadUs: number
   readonly #moments: number[] = []
-  /** Of all calls that came, and of those that were taken. */
+  /** Counts of all calls that came, and of those that were taken. */
   readonly #came: number[] = []
   readonly #taken: number[] = []
   readonly #highest: number[] = []

@@ -3,20 +3,20 @@ import { type Ceiling, createCeiling } from './ceiling.ts'
 import { createFloor, type Floor, type Uncertainty } from './floor.ts'
 import { SlotsInUse } from './slots-in-use.ts'
 
-/** What one limit of a rule can have refused. */
+/** Bounds of what one limit of a rule can have refused. */
 export interface LevelBounds {
   /** A call of a higher cost is always refused. */
   readonly largest: number
   readonly floor: Floor | undefined
-  /** Of calls that no other limit can have refused. */
+  /** The ceiling of calls that no other limit can have refused. */
   readonly ceiling: Ceiling | undefined
-  /** Of all calls. */
+  /** The ceiling of all calls. */
   readonly ceilingOfAll: Ceiling | undefined
   /** For limits on calls under way. */
   readonly slots: SlotsInUse | undefined
 }
 
-/** How a rule is judged if all its calls cost the same: by calls. */
+/** Returns the cost of a rule if all its calls cost the same: it is then judged by calls. */
 export function fixedCostOf(rule: CompiledRule): number | undefined {
   if (rule.cost === undefined) return 1
   // a cost that is read from the call differs for calls that have none of the fields it is read from
@@ -54,7 +54,7 @@ export function createLevels(rule: CompiledRule, uncertainty: Uncertainty): Leve
   })
 }
 
-/** A shape in calls that cost `cost` units each. */
+/** Converts a shape to calls that cost `cost` units each. */
 function scaledBy<S extends NonNullable<NonNullable<CompiledRule['meters'][number]['envelope']>['ceiling']>>(
   shape: S,
   cost: number,

@@ -23,7 +23,7 @@ export class PassingUnits {
     return length !== undefined
   }
 
-  /** The units that may be charged at x. */
+  /** Returns the units that may be charged at x. */
   at(slot: number, x: number): number {
     let sum = 0
     for (const [, counts] of this.#lengths) sum += counts.at(slot, x)

@@ -15,17 +15,17 @@ export type Counts = 'yes' | 'no' | 'unknown'
 export interface CallerTick {
   readonly slot: number
   calls: number
-  /** What those cost together that may count by how they ended; how many they are if they all cost the same. */
+  /** The cost of the calls together that may count by how they ended; their number if they all cost the same. */
   units: number
-  /** The same of those that surely count. */
+  /** The cost of the calls that surely count. */
   counted: number
-  /** Of those, what no other rule can have refused. */
+  /** The part of it that no other rule can have refused. */
   alone: number
-  /** What the floors had no room for. */
+  /** The cost that the floors had no room for. */
   refused: number
 }
 
-/** What one rule can have refused, at the least and at the most. */
+/** Bounds what one rule can have refused, at the least and at the most. */
 export class RuleBounds {
   readonly rule: CompiledRule
   readonly figures: RuleFigures
@@ -63,7 +63,7 @@ export class RuleBounds {
     this.#blocks = new BlockBounds(blockUs, this.#floorMemoryUs, uncertainty)
   }
 
-  /** How long a caller matters after their last call. */
+  /** Returns how long a caller matters after their last call. */
   get memoryUs(): number {
     return Math.max(this.#floorMemoryUs, this.#passing?.memoryUs ?? 0) + this.#longestBlockUs + 2 * this.#widthUs
   }
@@ -78,13 +78,13 @@ export class RuleBounds {
     return Math.max(0, ...this.#leastOfAll.map(units => this.#callsOfLeast(units)))
   }
 
-  /** Whether a call of this cost can never pass. */
+  /** True if a call of this cost can never pass. */
   isTooLarge(cost: number): boolean {
     for (const { largest } of this.levels) if (cost > largest) return true
     return false
   }
 
-  /** What a call adds to a caller's units. */
+  /** Returns what a call adds to a caller's units. */
   unitsOf(cost: number): number {
     return this.#fixedCost === undefined ? cost : cost === 0 ? 0 : 1
   }
@@ -109,7 +109,7 @@ export class RuleBounds {
     for (const { slots } of this.levels) if (slots) tick.refused += slots.add(slot, x, cost, lastsUs) ? units : 0
   }
 
-  /** All calls that came at x have been added: their callers. */
+  /** Ends x, of which all calls have been added; returns their callers. */
   close(x: number): readonly CallerTick[] {
     const closed = this.#tick
     this.#tick = []
@@ -122,7 +122,7 @@ export class RuleBounds {
     return closed
   }
 
-  /** Whether calls of a caller that came at x may have been refused; to be asked once all calls are known that may have come before. */
+  /** True if calls of a caller that came at x may have been refused; to be asked once all calls are known that may have come before. */
   mayRefuse(slot: number, x: number): boolean {
     let mayRefuse = false
     for (const { floor, slots } of this.levels) {
@@ -133,7 +133,7 @@ export class RuleBounds {
     return this.#blocks === undefined ? mayRefuse : this.#blocks.mayRefuse(slot, x, mayRefuse)
   }
 
-  /** Whether the caller was surely blocked at x. */
+  /** True if the caller was surely blocked at x. */
   isBlocked(slot: number, x: number): boolean {
     return this.#blocks?.isBlocked(slot, x) ?? false
   }
@@ -158,7 +158,7 @@ export class RuleBounds {
     if (isHot || refusesMore || this.figures.callers.isFollowed(slot)) this.#report(slot, x, tick.calls)
   }
 
-  /** A call was refused for sure; `wasAdded` says whether it is among those that were added. */
+  /** Records that a call was refused for sure; `wasAdded` says whether it is among those that were added. */
   refuseSurely(slot: number, x: number, wasAdded: boolean): void {
     this.#sure[slot] = (this.#sure[slot] ?? 0) + 1
     if (!wasAdded) {
@@ -190,7 +190,7 @@ export class RuleBounds {
     return Math.max(0, ...this.levels.map(({ floor }) => floor?.memoryUs ?? 0))
   }
 
-  /** From now on some calls of the caller may have been refused by other rules. */
+  /** Records that from now on some calls of the caller may have been refused by other rules. */
   #diverge(slot: number): void {
     this.#diverged[slot] = true
     for (const { ceiling, ceilingOfAll } of this.levels) if (ceiling) ceilingOfAll!.copy(slot, slot, ceiling)

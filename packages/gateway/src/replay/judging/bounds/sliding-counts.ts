@@ -1,7 +1,10 @@
-/** So many entries are kept for a key at most: calls of one cell of the window are one entry. */
+/** The most entries that are kept for a key: calls of one cell of the window are one entry. */
 const CELLS = 128
 
-/** How the calls of a cell leave: with the last of them, so that a count is never too low, or with the first, so that it is never too high. */
+/**
+ * The way in which the calls of a cell leave: with the last of them, so that a count is never too low, or with the first, so that
+ * it is never too high.
+ */
 export type Leaving = 'late' | 'early'
 
 /** For each key, how many units came within the last `lengthUs`. */

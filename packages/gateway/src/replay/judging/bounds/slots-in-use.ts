@@ -15,7 +15,7 @@ export class SlotsInUse {
     this.#uncertainty = uncertainty
   }
 
-  /** A call came at x and ended `durationUs` later; returns whether it may have been refused. */
+  /** Adds a call that came at x and ended `durationUs` later; returns whether it may have been refused. */
   add(slot: number, x: number, units: number, durationUs: number): boolean {
     const ends = this.#ends[slot] ?? []
     let kept = 0

@@ -1,12 +1,10 @@
 import type { CallerReport, Report, RuleReport } from '../report.ts'
 import { rangeOf } from '../terminal.ts'
-import { escapeHtml } from './escape-html.ts'
-import { curvePlot, peaksPlot, timelinePlot } from './plots.ts'
-import { style } from './style.ts'
+import { curvePlot, escapeHtml, peaksPlot, timelinePlot } from './plots.ts'
 
 const number = new Intl.NumberFormat('en')
 
-/** A report as one page: no scripts, nothing from the network. */
+/** Returns a report as one page: no scripts, nothing from the network. */
 export function htmlPage(report: Report): string {
   const { log } = report
   const files = log.files.map(({ name, format, lines, bad }) => {
@@ -66,7 +64,7 @@ ${rulePlots(rule)}
 ${callersList(rule)}</section>`
 }
 
-/** The plots of one rule, each with its heading. */
+/** Returns the plots of one rule, each with its heading. */
 export function rulePlots(rule: RuleReport): string {
   const parts = [
     `<h3>Refused over time</h3>${legend}${timelinePlot(rule.timeline, `Calls and refusals of rule ${rule.id} over time`)}`,
@@ -87,7 +85,7 @@ function callersList({ top }: RuleReport): string {
   return `<h3>Callers refused most</h3>${top.map(callerDetails).join('')}`
 }
 
-/** One caller, with their calls over time when it is opened. */
+/** Returns one caller, with their calls over time when it is opened. */
 function callerDetails({ caller, calls, refused, peak, timeline }: CallerReport): string {
   const line = `${escapeHtml(caller)}: ${number.format(calls)} calls, ${rangeOf(refused)} refused, peak ${number.format(peak)}`
   const plot = timeline
@@ -108,3 +106,21 @@ function against({ against: old, refused, rules }: Report): string {
   const body = rows.map(row => `<tr>${row.map(cell => `<td>${escapeHtml(cell)}</td>`).join('')}</tr>`).join('')
   return `<section><h2>Against the old rules</h2><div class="scroll" tabindex="0" role="region" aria-label="Difference"><table><caption>Refused by the old rules and by these</caption><thead><tr><th scope="col">rule</th><th scope="col">old</th><th scope="col">new</th></tr></thead><tbody>${body}</tbody></table></div></section>`
 }
+
+/** The look of the page: light and dark, from a phone to a wide screen. */
+const style = `
+:root { color-scheme: light dark; --ground: #fff; --text: #1b1f24; --quiet: #57606a; --line: #d0d7de; --calls: #a9c6e8; --most: #e8a33d; --least: #b3261e; --limit: #1b1f24; }
+@media (prefers-color-scheme: dark) { :root { --ground: #12161b; --text: #e6edf3; --quiet: #9aa6b2; --line: #38424d; --calls: #35577d; --most: #d98e25; --least: #ff8a80; --limit: #e6edf3; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 60rem; padding: 1rem; font: 1rem/1.5 system-ui, sans-serif; background: var(--ground); color: var(--text); }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; border-top: 1px solid var(--line); padding-top: 1rem; } h3 { font-size: 1rem; margin-bottom: 0.25rem; }
+p.quiet, li, caption { color: var(--quiet); } caption { text-align: left; }
+.scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: 0.3rem 0.75rem 0.3rem 0; border-bottom: 1px solid var(--line); white-space: nowrap; }
+.plot { display: block; width: 100%; height: auto; } .plot-text { fill: var(--quiet); font-size: 11px; } .plot-axis { fill: none; stroke: var(--line); }
+.plot-calls { fill: var(--calls); } .plot-most { fill: var(--most); } .plot-least { fill: var(--least); } .plot-limit { stroke: var(--limit); stroke-dasharray: 4 3; }
+.plot-line-calls { fill: none; stroke: var(--least); stroke-width: 2; } .plot-line-callers { fill: none; stroke: var(--most); stroke-width: 2; } .plot-dot { fill: var(--least); }
+.legend span { display: inline-block; margin-right: 1rem; color: var(--quiet); } .legend i { display: inline-block; width: 0.8em; height: 0.8em; margin-right: 0.35em; }
+.key-calls { background: var(--calls); } .key-most { background: var(--most); } .key-least { background: var(--least); }
+summary { cursor: pointer; padding: 0.35rem 0; overflow-wrap: anywhere; }
+`

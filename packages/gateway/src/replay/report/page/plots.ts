@@ -1,5 +1,4 @@
 import type { RuleReport, TimelineReport } from '../report.ts'
-import { escapeHtml } from './escape-html.ts'
 
 /*
  * The plots of a report as SVG, without scripts: the page of `--html` and the dashboard show the same ones. Colors are classes, so that
@@ -35,7 +34,7 @@ export function timelinePlot({ rows, binSeconds }: TimelineReport, title: string
   )
 }
 
-/** How many callers had which peak, beside the limit. */
+/** Plots how many callers had which peak, beside the limit. */
 export function peaksPlot({ peaks, limit }: Pick<RuleReport, 'peaks' | 'limit'>, title: string): string {
   const bins = binned(peaks)
   const highest = Math.max(1, ...bins.map(({ callers }) => callers))
@@ -52,7 +51,7 @@ export function peaksPlot({ peaks, limit }: Pick<RuleReport, 'peaks' | 'limit'>,
   return svg(title, bars.join('') + line + yAxis(highest, y) + xLabels(labels))
 }
 
-/** The share of calls and of callers that would be refused by limits around the present one. */
+/** Returns the share of calls and of callers that would be refused by limits around the present one. */
 export function curvePlot({ curve, limit }: Pick<RuleReport, 'curve' | 'limit'>, title: string): string {
   if (curve.length === 0) return ''
   const [least, most] = [Math.log(curve[0]![0]), Math.log(curve.at(-1)![0])]
@@ -75,7 +74,7 @@ export function curvePlot({ curve, limit }: Pick<RuleReport, 'curve' | 'limit'>,
   )
 }
 
-/** At most forty bins, of equal width on a logarithmic scale if there are more peaks. */
+/** Sorts peaks into at most forty bins, of equal width on a logarithmic scale if there are more peaks. */
 function binned(peaks: RuleReport['peaks']): { from: number; to: number; callers: number }[] {
   if (peaks.length <= 40) return peaks.map(([peak, callers]) => ({ from: peak, to: peak, callers }))
   const highest = peaks.at(-1)![0]
@@ -133,4 +132,11 @@ function percent(share: number): string {
 
 function timeOf(seconds: number): string {
   return new Date(seconds * 1000).toISOString().slice(5, 16).replace('T', ' ')
+}
+
+const signs: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+
+/** Returns a text from outside for use in HTML, between tags and in quoted attributes. */
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, sign => signs[sign]!)
 }

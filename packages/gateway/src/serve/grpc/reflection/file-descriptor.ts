@@ -18,7 +18,7 @@ export interface ProtoMessage {
   readonly enums?: readonly ProtoEnum[] | undefined
   /** A group of fields of which one is there, and their names. */
   readonly oneof?: { readonly name: string; readonly fields: readonly string[] } | undefined
-  /** Whether it is the entry of a map. */
+  /** True if it is the entry of a map. */
   readonly isMapEntry?: boolean | undefined
 }
 
@@ -41,7 +41,7 @@ const types: Readonly<Record<string, number>> = {
 const optional = 1
 const repeated = 3
 
-/** `google.protobuf.FileDescriptorProto`. */
+/** Writes a `google.protobuf.FileDescriptorProto`. */
 export function writeFileDescriptor(file: ProtoFile): Buffer {
   const writer = new ProtoWriter().begin()
   writer.text(1, file.name).text(2, file.package)

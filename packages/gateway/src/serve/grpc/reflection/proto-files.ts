@@ -204,5 +204,5 @@ const health: ProtoFile = {
   ],
 }
 
-/** What the reflection service reports of the services here; of Envoy's messages, the fields that are read or written. */
+/** The files that the reflection service reports of the services here; of Envoy's messages, the fields that are read or written. */
 export const protoFiles: readonly ProtoFile[] = [...wellKnown, ...envoy, health]

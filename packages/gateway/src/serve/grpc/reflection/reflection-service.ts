@@ -31,7 +31,7 @@ class FileIndex {
     this.services = services
   }
 
-  /** A file and all that it depends on, each before those that need it. */
+  /** Returns a file and all that it depends on, each before those that need it. */
   named(name: string): Buffer[] | undefined {
     return this.#withDependencies(this.#byName.get(name))
   }
@@ -60,7 +60,7 @@ class FileIndex {
   }
 }
 
-/** `grpc.reflection`, in both versions that clients ask for. */
+/** Serves `grpc.reflection`, in both versions that clients ask for. */
 export function reflectionServices(): GrpcMethod[] {
   const names = versions.map(version => `grpc.reflection.${version}.ServerReflection`)
   let index: FileIndex | undefined
