@@ -16,7 +16,7 @@ export interface ReplayOptions {
   readonly clock: Clock
   readonly timers?: Timers | undefined
   readonly maxKeys?: number | undefined
-  /** Where rules of the fleet are counted, for a process among several; left out, they are counted here. */
+  /** The store and the members that count rules of the fleet, for a process among several; left out, the rules are counted here. */
   readonly fleet?: Pick<SharedStoresOptions, 'fleet' | 'registry' | 'onReady' | 'onLost'> | undefined
 }
 

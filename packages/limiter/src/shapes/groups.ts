@@ -37,7 +37,7 @@ export type InputOf<Of extends Shape> = Plain<
   }
 >
 
-/** What an object does with fields that its shape does not have. */
+/** The treatment of fields that the shape of an object does not have. */
 export type OtherFields = 'drop' | 'keep' | 'refuse'
 
 export class ObjectSchema<Of extends Shape = Shape> extends Schema<OutputOf<Of>, InputOf<Of>> {
@@ -101,17 +101,17 @@ export class ObjectSchema<Of extends Shape = Shape> extends Schema<OutputOf<Of>,
     return Object.values(this.fields).some(({ transforms }) => transforms)
   }
 
-  /** The same object with more fields. */
+  /** Returns this object with more fields. */
   extend<More extends Shape>(more: More): ObjectSchema<Omit<Of, keyof More> & More> {
     return new ObjectSchema({ ...this.shape, ...more } as Omit<Of, keyof More> & More, this.others)
   }
 
-  /** The same object, which keeps other fields as they are. */
+  /** Returns this object, which then keeps other fields as they are. */
   loose(): ObjectSchema<Of> {
     return new ObjectSchema(this.shape, 'keep')
   }
 
-  /** The same object, of which every field may be left out. */
+  /** Returns this object, of which every field may then be left out. */
   partial(): ObjectSchema<{ [Key in keyof Of]: Schema<output<Of[Key]> | undefined, input<Of[Key]> | undefined> }> {
     const shape = Object.entries(this.fields).map(([name, field]) => [name, field.optional()])
     return new ObjectSchema(Object.fromEntries(shape), this.others) as never
@@ -308,7 +308,7 @@ class ForeignSchema extends Schema {
 
 const foreignSchemas = new WeakMap<AnySchema, Schema>()
 
-/** A schema of any library as one of this. */
+/** Returns a schema of any library as one of this library. */
 export function toSchema(schema: AnySchema): Schema {
   if (isSchema(schema)) return schema
   const known = foreignSchemas.get(schema) ?? new ForeignSchema(schema)
@@ -320,7 +320,7 @@ function wrongGroup(expected: string, input: unknown, error: ErrorMap | undefine
   return { value: input, findings: [{ code: 'invalid_type', expected, path: [], input, error, goesOn: false }] }
 }
 
-/** A map of names, not an object of a class. */
+/** True if a value is a map of names, not an object of a class. */
 function isPlainMap(value: unknown): value is Readonly<Record<string, unknown>> {
   if (!isMap(value)) return false
   const made = value.constructor

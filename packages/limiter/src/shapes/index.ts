@@ -42,12 +42,12 @@ export function number(options?: CheckOptions): NumberSchema {
   return new NumberSchema(options)
 }
 
-/** A whole number that is exact. */
+/** Makes the schema of a whole number that is exact. */
 export function int(options?: CheckOptions): NumberSchema {
   return new NumberSchema(options).int(options)
 }
 
-/** A number in a query, which is text. */
+/** Makes the schema of a number in a query, which is text. */
 export function numberInText(options?: CheckOptions): NumberSchema {
   return new NumberSchema(options).coerced()
 }
@@ -77,17 +77,17 @@ export function custom<Output>(accepts: (value: unknown) => boolean, options?: C
   return new CustomSchema<Output>(accepts, options)
 }
 
-/** An object; fields that it does not name are left out. */
+/** Makes the schema of an object; fields that it does not name are left out. */
 export function object<Of extends Shape>(shape: Of, options?: CheckOptions): ObjectSchema<Of> {
   return new ObjectSchema(shape, 'drop', options)
 }
 
-/** An object that may have no other fields. */
+/** Makes the schema of an object that may have no other fields. */
 export function strictObject<Of extends Shape>(shape: Of, options?: CheckOptions): ObjectSchema<Of> {
   return new ObjectSchema(shape, 'refuse', options)
 }
 
-/** An object that keeps other fields as they are. */
+/** Makes the schema of an object that keeps other fields as they are. */
 export function looseObject<Of extends Shape>(shape: Of, options?: CheckOptions): ObjectSchema<Of> {
   return new ObjectSchema(shape, 'keep', options)
 }
@@ -107,7 +107,7 @@ export function union<const Of extends readonly AnySchema[]>(options: Of, more?:
   return new UnionSchema(options, more)
 }
 
-/** The JSON Schema (2020-12) of what is written, or of what it is read into. */
+/** Returns the JSON Schema (2020-12) of what is written, or of what it is read into. */
 export function toJSONSchema(schema: AnySchema, { io }: { readonly io: Direction }): JsonSchema {
   return { $schema: 'https://json-schema.org/draft/2020-12/schema', ...toSchema(schema).toJson(io) }
 }

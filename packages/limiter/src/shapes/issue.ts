@@ -1,4 +1,4 @@
-/** What is wrong with a value, by kind. */
+/** A fault of a value, by kind. */
 export type Fault =
   | { readonly code: 'invalid_type'; readonly expected: string }
   | { readonly code: 'invalid_value'; readonly values: readonly Primitive[] }
@@ -28,18 +28,18 @@ export type Finding = Fault & {
   readonly input: unknown
   readonly message?: string | undefined
   error?: ErrorMap | undefined
-  /** Whether the value can be checked further, so that its other faults are reported as well. */
+  /** True if the value can be checked further, so that its other faults are reported as well. */
   readonly goesOn: boolean
 }
 
-/** Each finding with its message; it is empty if its schema has no words for it. */
+/** Returns each finding with its message, which is empty if its schema has no words for it. */
 export function toIssues(findings: readonly Finding[]): Issue[] {
   return findings.map(({ error, goesOn: _, ...finding }) => {
     return { ...finding, message: finding.message ?? error?.(finding) ?? '' }
   })
 }
 
-/** What is wrong, if the schema has no words of its own; `explain` says more. */
+/** Returns the name of a fault for which the schema has no words of its own; `explain` says more. */
 export function nameFault(issue: Fault): string {
   switch (issue.code) {
     case 'invalid_type':

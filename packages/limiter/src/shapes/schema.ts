@@ -7,7 +7,7 @@ export interface Reading {
   findings: Finding[]
 }
 
-/** What a value is read into, or all that is wrong with it. */
+/** The value as it is read, or all its faults. */
 export type ParseResult<Output> =
   | { readonly success: true; readonly data: Output; readonly error?: undefined }
   | { readonly success: false; readonly data?: undefined; readonly error: ShapeError }
@@ -28,7 +28,7 @@ export type CheckOptions =
   | string
   | { readonly error?: string | ErrorMap | undefined; readonly abort?: boolean | undefined }
 
-/** Where a check or a transformation reports what is wrong. */
+/** The object to which a check or a transformation reports faults. */
 export interface CheckContext {
   addIssue(issue: {
     readonly code?: 'custom'
@@ -48,17 +48,17 @@ export type Direction = 'input' | 'output'
 
 const vendor = 'diana'
 
-/** Whether a value is a schema of this library, also of another copy of it. */
+/** True if a value is a schema of this library, also of another copy of it. */
 export function isSchema(value: object): value is Schema {
   return '~standard' in value && (value as AnySchema)['~standard'].vendor === vendor
 }
 
-/** What a transformation returns after it has reported a fault. */
+/** The result of a transformation that has reported a fault. */
 export const NEVER: never = undefined as never
 
-/** How a value is checked and read. A schema never changes: each method returns another one. */
+/** Checks and reads a value. A schema never changes: each method returns another one. */
 export abstract class Schema<Output = unknown, Input = unknown> implements StandardSchema<Input, Output> {
-  /** Whether the value may be missing where it is written, and where it is read. */
+  /** True if the value may be missing in what is written; `isOptionalOut`: in what is read. */
   readonly isOptionalIn: boolean = false
   readonly isOptionalOut: boolean = false
   /** Makes the messages of its checks, too, if they have none of their own. */
@@ -70,12 +70,12 @@ export abstract class Schema<Output = unknown, Input = unknown> implements Stand
   /** Reads a value without its checks. */
   protected abstract read(input: unknown): Reading
 
-  /** Whether what is read may be another value than what was written. */
+  /** True if the value that is read may differ from the one that was written. */
   get transforms(): boolean {
     return false
   }
 
-  /** Whether those who write the value may leave it out. */
+  /** True if those who write the value may leave it out. */
   get mayBeLeftOut(): boolean {
     return this.isOptionalIn
   }
@@ -106,7 +106,7 @@ export abstract class Schema<Output = unknown, Input = unknown> implements Stand
     return reading
   }
 
-  /** What a value is read into, and its faults; those that the schema has no words for have no message. */
+  /** Returns the value as it is read, and its faults; those that the schema has no words for have no message. */
   examine(value: unknown): { readonly data: Output; readonly issues: readonly Issue[] } {
     const { value: data, findings } = this.run(value)
     return { data: data as Output, issues: toIssues(findings) }
@@ -119,7 +119,7 @@ export abstract class Schema<Output = unknown, Input = unknown> implements Stand
     return { success: false, error: new ShapeError(named) }
   }
 
-  /** The value as it is read; throws a ShapeError if it does not fit. */
+  /** Returns the value as it is read; throws a ShapeError if it does not fit. */
   parse(value: unknown): Output {
     const result = this.safeParse(value)
     if (result.success) return result.data
@@ -135,7 +135,7 @@ export abstract class Schema<Output = unknown, Input = unknown> implements Stand
     return { version: 1, vendor, validate, jsonSchema }
   }
 
-  /** The same schema with some of its parts replaced. */
+  /** Returns this schema with some of its parts replaced. */
   protected with(parts: object): this {
     const descriptors = { ...Object.getOwnPropertyDescriptors(this), ...Object.getOwnPropertyDescriptors(parts) }
     return Object.create(Object.getPrototypeOf(this), descriptors)
@@ -159,7 +159,7 @@ export abstract class Schema<Output = unknown, Input = unknown> implements Stand
     return new OptionalSchema(this)
   }
 
-  /** May be left out, and may not be undefined. */
+  /** Allows that the value is left out, but not that it is undefined. */
   exactOptional(): ExactOptionalSchema<this> {
     return new ExactOptionalSchema(this)
   }
@@ -172,17 +172,17 @@ export abstract class Schema<Output = unknown, Input = unknown> implements Stand
     return new NullableSchema(this)
   }
 
-  /** What is read if there is no value. */
+  /** Reads a missing value as this one. */
   default(value: Exclude<Output, undefined>): DefaultSchema<this> {
     return new DefaultSchema(this, value)
   }
 
-  /** What is read as if it was written, if there is no value. */
+  /** Reads a missing value as if this one was written. */
   prefault(value: Input): PrefaultSchema<this> {
     return new PrefaultSchema(this, value)
   }
 
-  /** What is read instead of a value that does not fit. */
+  /** Reads a value that does not fit as this one. */
   catch(value: Output): CatchSchema<this> {
     return new CatchSchema(this, value)
   }
@@ -210,15 +210,15 @@ export abstract class Schema<Output = unknown, Input = unknown> implements Stand
 /** A schema of any kind. */
 export type AnySchema = StandardSchema<unknown, unknown>
 
-/** What a schema reads a value into. */
+/** The type of values that a schema has read. */
 export type output<Of extends AnySchema> =
   NonNullable<Of['~standard']['types']> extends { readonly output: infer Output } ? Output : unknown
 
-/** What may be written for a schema. */
+/** The type of values that may be written for a schema. */
 export type input<Of extends AnySchema> =
   NonNullable<Of['~standard']['types']> extends { readonly input: infer Input } ? Input : unknown
 
-/** Whether what was found keeps a value from being checked further. */
+/** True if a finding keeps the value from being checked further. */
 export function aborts({ findings }: Reading): boolean {
   return findings.some(({ goesOn }) => !goesOn)
 }
@@ -260,7 +260,7 @@ abstract class WrapperSchema<Inner extends AnySchema, Output, Input> extends Sch
     return this.inner.transforms
   }
 
-  /** What the wrapper adds to the JSON Schema of what it wraps. */
+  /** Returns the words that the wrapper adds to the JSON Schema of the inner schema. */
   protected added(_direction: Direction): JsonSchema {
     return {}
   }
@@ -340,7 +340,7 @@ export class DefaultSchema<Inner extends AnySchema> extends WithValue<
     return input === undefined ? { value: copyOf(this.value), findings: [] } : this.inner.run(input)
   }
 
-  // the default is a value as it is read, which nobody can write if another one is made of it
+  // the default is a value as it is read, which cannot be written if another one is made of it
   protected override added(direction: Direction): JsonSchema {
     return direction === 'input' && this.inner.transforms ? {} : { default: this.value }
   }
@@ -411,7 +411,7 @@ class TransformSchema<Made, Input> extends WrapperSchema<Schema, Made, Input> {
   }
 }
 
-/** A default is one value for all readings, which must not change each other. */
+/** Copies a default: it is one value for all readings, which must not change each other. */
 function copyOf(value: unknown): unknown {
   if (Array.isArray(value)) return [...value]
   return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype

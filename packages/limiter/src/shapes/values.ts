@@ -26,7 +26,7 @@ abstract class KindSchema<Output> extends Schema<Output, Output> {
   }
 }
 
-/** A finding of a check that compares. */
+/** Makes the finding of a check that compares. */
 function outside(
   part:
     | { code: 'too_small'; origin: string; minimum: number; isExcluded?: boolean }
@@ -100,7 +100,7 @@ export class NumberSchema extends KindSchema<number> {
     return super.read(this.isCoerced ? Number(input) : input)
   }
 
-  /** A number that may be written as text, as in a query. */
+  /** Allows that the number is written as text, as in a query. */
   coerced(): this {
     return this.with({ isCoerced: true })
   }

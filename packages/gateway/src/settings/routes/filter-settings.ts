@@ -12,7 +12,7 @@ const ofTheUser = z.looseObject({ use })
 const ofDiana = Object.entries(filterOptions).map(([name, options]) =>
   z.strictObject({ use: z.literal(name), ...options }),
 )
-/** What editors know of a filter. */
+/** Makes the JSON Schema by which editors complete a filter. */
 function forEditors(): z.JsonSchema {
   const { $schema: _, ...shape } = z.toJSONSchema(z.union([use, ...ofDiana, ofTheUser]), { io: 'input' })
   return shape
