@@ -2,7 +2,7 @@ import type { Call } from '../call.ts'
 import type { Clock } from '../common/clock.ts'
 import { DENIED, RuleSelector } from '../decision/rule-selector.ts'
 import type { RuleState } from '../decision/rule-state.ts'
-import type { SharedStoresOptions } from '../engine/create-shared-stores.ts'
+import { createSharedStores, type SharedStoresOptions } from '../engine/create-shared-stores.ts'
 import { Engine } from '../engine/engine.ts'
 import type { AddressReader } from '../http/ip-address.ts'
 import { Limiter } from '../limiter.ts'
@@ -44,7 +44,7 @@ export function createReplayLimiter(document: RuleDocument, options: ReplayOptio
   const engine = new Engine({
     ...{ document: local, vocabulary, algorithms: vocabulary.algorithms, dimensions: vocabulary.dimensions },
     ...{ clock: options.clock, timers: options.timers, maxKeys: options.maxKeys },
-    ...fleet,
+    ...(fleet && { ...fleet, share: createSharedStores }),
   })
   let made: RuleSelector | undefined
   // most callers never ask for it

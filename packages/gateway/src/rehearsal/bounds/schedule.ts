@@ -18,7 +18,7 @@ export interface Schedule {
 }
 
 const MOST_BURSTS = 20_000
-/** After these bursts the number of all bursts is estimated. */
+/** The bursts after which it is known whether all of them are more than MOST_BURSTS. */
 const SAMPLE_BURSTS = 500
 const KEPT_BURSTS = 1000
 const WARM_CALLS = 5000
@@ -48,7 +48,7 @@ interface Beginning {
   readonly warm?: number | undefined
 }
 
-/** Returns moments at which intervals may begin: any, just before a window of the clock ends, or just before a window that a call has begun ends. */
+/** Returns moments at which intervals may begin: any, or just before the end of a window of the clock, or of one that a call has begun. */
 function beginnings(meters: readonly Meter[], lengthUs: number, cost: number, nowUs: number): Beginning[] {
   const found: Beginning[] = [{ startUs: nowUs }]
   if (meters.some(({ envelope }) => envelope?.onlyForCost1)) found.push({ startUs: nowUs, warm: WARM_CALLS })
