@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
-import { writeLua } from './scripts/write-lua.mjs'
+import { buildPackages } from './scripts/build/build-packages.mjs'
 import { alone, LongestFirst, pure, shared, timed } from './test/groups.ts'
 
-writeLua()
+// programs are started as they are published, and a stale build must never pass or fail a test
+await buildPackages()
 
 const path = (name: string) => fileURLToPath(new URL(name, import.meta.url))
 const others = ['**/node_modules/**', ...alone, ...timed]

@@ -1,51 +1,99 @@
 #!/usr/bin/env node
 // npm run long -- size: what diana-limiter costs an application, on disk, at its start and in a bundle; --write puts it into docs/packages.md.
 // Ends with exit code 1 if a figure misses its mark.
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
+import { rolldown } from 'rolldown'
 import { Consumer, runtimeLinks } from '../test/consumers/consumer.mjs'
-import { packPackages } from './release/pack.mjs'
+import { built } from './build/build-packages.mjs'
+import { packPackages, published } from './release/pack.mjs'
 import { root, runNpm } from './run.mjs'
 
 const STARTS = 15
 const PEER = 'express-rate-limit'
-const MOST_TIMES_PEER = 3
-const MOST_RATE_LIMITER_BYTES = 40_000
-const MOST_DISK_BYTES = 13_600_000
+const MOST_DISK_BYTES = 2_000_000
+const MOST_START_MS = 500
 const page = join(root, 'docs/packages.md')
 const tools = join(root, 'test/consumers')
 
-/** Programs whose start is measured, each in a process of its own. */
-const starts = [
-  [`import "${PEER}"`, `await import('${PEER}')`],
-  ['import "diana-limiter"', "await import('diana-limiter')"],
-  ['import "diana-limiter/express"', "await import('diana-limiter/express')"],
-  ['import "diana-limiter/http"', "await import('diana-limiter/http')"],
-  ['import "diana-limiter/decorators"', "await import('diana-limiter/decorators')"],
-  ['import "diana-limiter" and createLimiter({ rules })', firstLimiter("{ rules: [{ id: 'all', limit: '100/m' }] }")],
-  ['import "diana-limiter" and createLimiter({ config })', firstLimiter("{ config: 'diana.yaml' }")],
+// a request and its answer as Node makes them, without a connection
+const request = `const { IncomingMessage, ServerResponse } = await import('node:http')
+  const { Socket } = await import('node:net')
+  const request = Object.assign(new IncomingMessage(new Socket()), { method: 'GET', url: '/', originalUrl: '/', baseUrl: '' })
+  Object.assign(request, { ip: '192.0.2.1', headers: { host: 'shop.test' }, app: { get: () => false, enabled: () => false } })
+  Object.defineProperty(request.socket, 'remoteAddress', { value: '192.0.2.1' })
+  const response = new ServerResponse(request)
+  await new Promise((passed, failed) => limit(request, response, error => error ? failed(error) : passed()))
+  if (response.getHeader('ratelimit') === undefined && response.getHeader('ratelimit-limit') === undefined) throw new Error('not limited')`
+
+const call = "{ method: 'GET', path: '/', ip: '192.0.2.1' }"
+const decided = options => `const { createLimiter } = await import('diana-limiter')
+  limiter = await createLimiter(${options}); await limiter.check(${call})`
+const imported = entry => ({ title: `\`import '${entry}'\``, program: `await import('${entry}')` })
+
+/** Programs whose CPU time is measured, each in a process of its own; `most` is how many times that of the first one. */
+const peer = {
+  title: `\`${PEER}\`: \`rateLimit({ limit: 100 })\` and its first request`,
+  program: `const { rateLimit } = await import('${PEER}')
+    const limit = rateLimit({ limit: 100, standardHeaders: 'draft-7', validate: false }); ${request}`,
+}
+const firstRequests = [
+  {
+    title: "`rateLimit({ limit: '100/m' })` of `/express` and its first request",
+    program: `const { rateLimit } = await import('diana-limiter/express')
+      const limit = rateLimit({ limit: '100/m' }); limiter = limit; ${request}`,
+    most: 1.5,
+  },
+  {
+    title: '`createLimiter({ rules })` and its first decision',
+    program: decided("{ rules: [{ id: 'all', limit: '100/m' }] }"),
+    most: 2,
+  },
+  {
+    title: '`createLimiter({ config })` and its first decision',
+    program: decided("{ config: 'diana.yaml' }"),
+    most: 3,
+  },
 ]
+
+/** What is bundled, with the most kB after gzip. Parts that are loaded by options (rule files, Redis) are files of their own. */
 const bundles = [
-  ['import { RateLimiter }', "import { RateLimiter } from 'diana-limiter'\nRateLimiter.create(5)"],
-  ['import { guard } from "diana-limiter/http"', "import { guard } from 'diana-limiter/http'\nguard()"],
-  ['import { createLimiter }', "import { createLimiter } from 'diana-limiter'\ncreateLimiter({ rules: [] })"],
+  {
+    title: '`rateLimit` of `/express`',
+    text: "import { rateLimit } from 'diana-limiter/express'\nrateLimit({ limit: '1/s' })",
+    most: 25_000,
+  },
+  {
+    title: '`rateLimit` of `/fetch`',
+    text: "import { rateLimit } from 'diana-limiter/fetch'\nrateLimit({ limit: '1/s' })",
+    most: 25_000,
+  },
+  { title: '`createLimiter`', text: "import { createLimiter } from 'diana-limiter'\ncreateLimiter({ rules: [] })" },
+  {
+    title: '`createLimiter` with what the first limiter loads, without rule files and Redis',
+    text: "import { createLimiter } from 'diana-limiter'\ncreateLimiter({ rules: [] })",
+    with: 'dist/engine.js',
+    most: 60_000,
+  },
+  { title: '`RateLimiter`', text: "import { RateLimiter } from 'diana-limiter'\nRateLimiter.create(5)", most: 15_000 },
 ]
 
 const folder = mkdtempSync(join(tmpdir(), 'diana-size-'))
 try {
   const { code, output } = await runNpm(['install', '--no-workspaces', '--prefix', tools])
   if (code !== 0) throw new Error(`npm install in test/consumers failed:\n${output}`)
-  const [{ tarball }] = await packPackages(['packages/limiter'], folder)
+  const packed = await packPackages(published, folder)
+  const { tarball } = packed.find(({ name }) => name === 'diana-limiter')
   const modules = join(root, 'node_modules')
   const consumer = await Consumer.create(join(folder, 'consumer'), { tarball, modules, links: runtimeLinks })
   symlinkSync(join(tools, 'node_modules', PEER), consumer.path(`node_modules/${PEER}`), 'junction')
   const table = tableOf([
-    ...diskRows(consumer, tarball, modules),
+    ...diskRows(consumer, tarball),
     ...startRows(consumer),
+    ...gatewayRows(consumer),
     ...(await bundleRows(consumer)),
   ])
   console.log(table)
@@ -57,56 +105,108 @@ try {
   rmSync(folder, { recursive: true, force: true })
 }
 
-function diskRows(consumer, tarball, modules) {
-  const parts = ['diana-limiter', ...runtimeLinks].map(name => {
-    const path = name === 'diana-limiter' ? consumer.path(`node_modules/${name}`) : join(modules, name)
-    return { name, bytes: diskBytes(path) }
-  })
-  const total = parts.reduce((sum, { bytes }) => sum + bytes, 0)
+function diskRows(consumer, tarball) {
+  const bytes = diskBytes(consumer.path('node_modules/diana-limiter'))
+  const { dependencies = {} } = JSON.parse(
+    readFileSync(consumer.path('node_modules/diana-limiter/package.json'), 'utf8'),
+  )
+  const names = Object.keys(dependencies)
+  if (names.length > 0) process.exitCode = 1
   return [
     ['`diana-limiter`, to download', kilobytes(statSync(tarball).size)],
-    ...parts.map(({ name, bytes }) => [`\`${name}\`, on disk`, kilobytes(bytes)]),
-    ['all of them, on disk', kilobytes(total), mark(total, MOST_DISK_BYTES, kilobytes)],
+    ['`diana-limiter`, on disk', kilobytes(bytes), mark(bytes, MOST_DISK_BYTES, kilobytes)],
+    ['packages that it installs', names.join(', ') || 'none', names.length > 0 ? 'none: missed' : 'none'],
   ]
 }
 
 function startRows(consumer) {
-  const leastMs = starts.map(() => Number.POSITIVE_INFINITY)
-  // in turns, so that what else the machine does meets all alike; the least of many, since it only adds
+  const entries = Object.entries(
+    JSON.parse(readFileSync(consumer.path('node_modules/diana-limiter/package.json'), 'utf8')).exports,
+  )
+    .filter(([, file]) => typeof file === 'object')
+    .map(([entry]) => `diana-limiter${entry.slice(1)}`)
+  // those of which the peer is not installed cannot be imported
+  const light = entries.filter(name => !/\/(nest|opentelemetry|prom-client|testing)$/.test(name)).map(imported)
+  const all = [peer, ...firstRequests, imported(PEER), ...light]
+  const times = all.map(() => [])
+  // in turns, so that what else the machine does meets all alike
   for (let turn = 0; turn < STARTS; turn++) {
-    for (const [at, [, program]] of starts.entries()) leastMs[at] = Math.min(leastMs[at], cpuMs(consumer, program))
+    for (const [at, { program }] of all.entries()) times[at].push(cpuMs(consumer, program))
   }
-  const [peerMs] = leastMs
-  return starts.map(([title], at) => {
-    const times = leastMs[at] / peerMs
-    const figure = `${Math.round(leastMs[at])} ms${at === 0 ? '' : `, ${times.toFixed(1)} ×`}`
-    const isMarked = at === 1
-    return [`\`${title}\`, CPU time`, figure, isMarked ? mark(times, MOST_TIMES_PEER, most => `${most} ×`) : '']
+  const medians = times.map(list => list.sort((one, other) => one - other)[STARTS >> 1])
+  return all.map(({ title, most }, at) => {
+    const ratio = medians[at] / medians[0]
+    const figure = `${Math.round(medians[at])} ms${at === 0 ? '' : `, ${ratio.toFixed(1)} ×`}`
+    return [`${title}, CPU time`, figure, most === undefined ? '' : mark(ratio, most, times => `${times} ×`)]
   })
 }
 
+/** What the programs cost until they listen. */
+function gatewayRows(consumer) {
+  writeFileSync(
+    consumer.path('gateway.yaml'),
+    "rules: [{ id: all, limit: 100/m }]\ngateway: { routes: [{ to: 'http://127.0.0.1:9' }] }\nserve: {}\n",
+  )
+  return ['start', 'serve'].map(command => {
+    const times = Array.from({ length: STARTS }, () => startMs(consumer, command)).sort((one, other) => one - other)
+    const median = times[STARTS >> 1]
+    return [
+      `\`diana ${command}\` until it listens, CPU time`,
+      `${median} ms`,
+      mark(median, MOST_START_MS, most => `${most} ms`),
+    ]
+  })
+}
+
+// the time of a process that has ended is that of its whole life: it ends itself when it has said that it listens
+function startMs(consumer, command) {
+  const program = join(built, 'diana-gateway/dist/diana.js')
+  const text = `const write = process.stdout.write.bind(process.stdout)
+    process.stdout.write = (...said) => {
+      if (!String(said[0]).includes('listens on')) return true
+      const { user, system } = process.cpuUsage()
+      write(String(Math.round((user + system) / 1000)), () => process.kill(process.pid, 'SIGKILL'))
+      return true
+    }
+    process.argv = [process.argv[0], ${JSON.stringify(program)}, '${command}', '--config', 'gateway.yaml', '--port', '0', '--admin-port', '0']
+    if ('${command}' === 'serve') process.argv.push('--grpc-port', '0')
+    await import(${JSON.stringify(program)})`
+  const { stdout } = spawnSync(process.execPath, ['--input-type=module', '--eval', text], {
+    cwd: consumer.folder,
+    encoding: 'utf8',
+  })
+  return Number(stdout)
+}
+
 async function bundleRows(consumer) {
-  const { build } = createRequire(join(tools, 'package.json'))('esbuild')
   const rows = []
-  for (const [at, [title, contents]] of bundles.entries()) {
-    const { outputFiles } = await build({
-      stdin: { contents, resolveDir: consumer.folder },
-      absWorkingDir: consumer.folder,
-      ...{ bundle: true, minify: true, write: false, platform: 'node', format: 'esm', logLevel: 'error' },
-    })
-    const [{ contents: code }] = outputFiles
-    const figure = `${kilobytes(code.length)}, ${kilobytes(gzipSync(code).length)} with gzip`
-    rows.push([
-      `\`${title}\`, bundled and minified by esbuild`,
-      figure,
-      at === 0 ? mark(code.length, MOST_RATE_LIMITER_BYTES, kilobytes) : '',
-    ])
+  for (const { title, text, most, with: part } of bundles) {
+    const input = consumer.path('bundled.mjs')
+    writeFileSync(input, text)
+    const bundle = await rolldown({ input, platform: 'node', external: ['ioredis'], logLevel: 'silent' })
+    const { output } = await bundle.generate({ format: 'esm', minify: true })
+    const files = loadedAtOnce(output, part)
+    const bytes = files.reduce((sum, { code }) => sum + code.length, 0)
+    const packed = files.reduce((sum, { code }) => sum + gzipSync(code).length, 0)
+    const figure = `${kilobytes(bytes)}, ${kilobytes(packed)} with gzip`
+    rows.push([`${title}, bundled and minified by Rolldown`, figure, most ? mark(packed, most, kilobytes) : ''])
   }
   return rows
 }
 
-function firstLimiter(options) {
-  return `const { createLimiter } = await import('diana-limiter'); limiter = await createLimiter(${options})`
+/** The files of a bundle that its first one imports, directly or not, and those of a part that it loads later. */
+function loadedAtOnce(output, part) {
+  const isFirst = ({ isEntry, facadeModuleId = '' }) => isEntry || (part && facadeModuleId?.includes(part))
+  const found = new Set()
+  const visit = file => {
+    if (file === undefined || found.has(file)) return
+    found.add(file)
+    for (const name of file.imports) visit(output.find(({ fileName }) => fileName === name))
+  }
+  const first = output.filter(isFirst)
+  if (part && first.length < 2) throw new Error(`no file of the bundle is ${part}`)
+  first.forEach(visit)
+  return [...found]
 }
 
 /** What a file system with blocks of 4 KiB takes for a folder, so that the figure is the same on each. */
@@ -119,7 +219,7 @@ function diskBytes(path) {
 
 function cpuMs(consumer, program) {
   const text = `let limiter; const from = process.cpuUsage(); ${program}
-    const { user, system } = process.cpuUsage(from); console.log(user + system); await limiter?.close()`
+    const { user, system } = process.cpuUsage(from); console.log(user + system); await limiter?.close?.(); process.exit()`
   const args = ['--input-type=module', '--eval', text]
   return Number(execFileSync(process.execPath, args, { cwd: consumer.folder, encoding: 'utf8' })) / 1000
 }

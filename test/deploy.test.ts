@@ -47,7 +47,8 @@ describe('the image', () => {
     expect(lines.lastIndexOf('USER 65534:65534')).toBeGreaterThan(lines.findLastIndex(line => line.startsWith('FROM')))
     expect(of('HEALTHCHECK')).toHaveLength(1)
     const [, program] = JSON.parse(of('ENTRYPOINT')[0]!.slice('ENTRYPOINT '.length)) as string[]
-    expect(existsSync(join(root, program!))).toBe(true)
+    // the built packages stand in node_modules there
+    expect(existsSync(join(root, program!.replace('node_modules/diana-gateway', 'build/diana-gateway')))).toBe(true)
   })
 
   it('the health check of the image is an existing program', () => {

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, it } from 'vitest'
 import { checkTarball } from '../scripts/release/check-tarball.mjs'
@@ -68,14 +68,29 @@ describe('the packed packages', () => {
     60_000,
   )
 
+  it('the built gateway has the files that its programs start or read', () => {
+    const programs = ['diana', 'worker-main', 'counting-main', 'gateway-settings', 'serve-settings']
+    const files = [...programs.map(name => `dist/${name}.js`), 'demo/diana.yaml', 'THIRD-PARTY-LICENSES.txt']
+    expect(files.filter(file => !existsSync(join(root, 'build/diana-gateway', file)))).toEqual([])
+    const program = join(root, 'build/diana-gateway/dist/diana.js')
+    const rules = join(root, 'build/diana-gateway/demo/diana.yaml')
+    expect(execFileSync(process.execPath, [program, 'check', rules], { encoding: 'utf8' })).toMatch(
+      /: ok, \d+ rules\n$/,
+    )
+  })
+
   it('the tarball of the limiter has the JSON Schema of the rule file and the Lua for Redis', async () => {
     const [packed] = await packPackages(['packages/limiter'], folder)
     const unpack = (path: string) =>
       execFileSync('tar', ['-xzOf', packed!.tarball, `package/${path}`], { encoding: 'utf8', maxBuffer: 1e7 })
     expect(JSON.parse(unpack('diana.schema.json'))).toEqual(JSON.parse(read('docs/diana.schema.json')))
-    for (const { path } of luaModules()) {
-      const module = relative(join(root, 'packages/limiter/src'), path).replace(/\.ts$/, '.js')
-      expect(unpack(`dist/${module}`)).toMatch(/\blocal\b/)
+    const code = ['lua', 'engine', 'shared-stores', 'shared-pace'].map(name => unpack(`dist/${name}.js`)).join('\n')
+    // the longest piece of each module, as it is written into the sources
+    for (const { text } of luaModules()) {
+      const [longest] = [...text.matchAll(/^\s*local [\w, ]+ = .*$/gm)]
+        .map(([line]) => line.trim())
+        .sort((a, b) => b.length - a.length)
+      expect(code).toContain(longest)
     }
   }, 60_000)
 })

@@ -103,7 +103,8 @@ function readDeclarations(file: string): Declarations {
       const name = declares[2]!
       declared.set(name, [declared.get(name), statement].filter(Boolean).join('\n'))
       if (declares[1]) exported.set(name, { file, name })
-    } else if (!/^import |^export \{\}/.test(statement)) throw new Error(`${file}: cannot list "${statement}"`)
+    } else if (!/^import |^export \* as |^export \{\}/.test(statement))
+      throw new Error(`${file}: cannot list "${statement}"`)
   }
   const declarations = { declared, imported, exported }
   files.set(file, declarations)

@@ -78,7 +78,7 @@ export class Consumer {
 }
 
 /** What the library needs at run time, and what the types of `types.ts` need. */
-export const runtimeLinks = ['yaml', 'zod']
+export const runtimeLinks = []
 /** What applications of `first-try.mjs` install beside it. */
 export const frameworkLinks = ['express', 'fastify', 'koa', 'hono', '@hono/node-server', 'vitest']
 export const typeLinks = ['@types/node', '@types/express']

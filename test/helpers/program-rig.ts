@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 /** The program that users call `diana`. */
 export const dianaProgram: string = join(root, 'packages/gateway/bin/diana.mjs')
 
-/** Builds the packages; costs a tenth of a second if they are built already. */
+/** Compiles the sources, of which workers import single modules; costs a tenth of a second if that is done already. */
 export function build(): void {
   execFileSync(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-b'], { cwd: root, stdio: 'pipe' })
 }

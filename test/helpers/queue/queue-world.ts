@@ -1,4 +1,5 @@
 import type { Call } from '../../../packages/limiter/src/call.ts'
+import { createSharedStores } from '../../../packages/limiter/src/engine/create-shared-stores.ts'
 import { Engine } from '../../../packages/limiter/src/engine/engine.ts'
 import { Limiter } from '../../../packages/limiter/src/limiter.ts'
 import { mergeExtensions } from '../../../packages/limiter/src/reload/plugins.ts'
@@ -49,6 +50,7 @@ export class QueueWorld {
     this.#engine = new Engine({
       ...{ document: this.#documentOf(rules), vocabulary, algorithms, dimensions },
       ...{ clock: () => this.#now() / 1000, timers: this.timers, fleet: isShared ? this.#lateStore() : undefined },
+      share: createSharedStores,
     })
     this.limiter = new Limiter(this.#engine)
   }

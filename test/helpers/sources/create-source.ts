@@ -1,5 +1,5 @@
-import * as z from 'zod'
 import { shapeOf } from '../../../packages/limiter/src/rules/schema/option-shape.ts'
+import * as z from '../../../packages/limiter/src/shapes/index.ts'
 import type { Source, SourceKind } from '../../../packages/limiter/src/sources/source.ts'
 
 /** Makes a source from the options of a rule file, as the parser does. */

@@ -94,7 +94,7 @@ async function checkFile(
   }
 }
 
-/** What `diana bound` finds odd about rules. */
+/** Returns what `diana bound` finds odd about rules. */
 async function findOddities(document: RuleDocument, extensions: Extensions): Promise<readonly Finding[]> {
   const { oddities } = await import('../rehearsal/bounds/bound.ts')
   return await oddities(document, { extensions })

@@ -171,7 +171,7 @@ function scoreOf(mutations: readonly MutationResult[]): number | undefined {
   return all === 0 ? undefined : ((all - missed) / all) * 100
 }
 
-/** The first file is the rules if it has rules; files of cases may name their own. */
+/** Loads rules and cases. The first file is the rules if it has rules; files of cases may name their own. */
 async function load(words: readonly string[], extensions: Extensions): Promise<Loaded[]> {
   const known = new Map<string, RuleSet>()
   const rulesOf = async (file: string): Promise<RuleSet> => {

@@ -5,7 +5,7 @@ import type { Place } from './cases/case-file.ts'
 import { isMap } from './cases/reader.ts'
 import type { RuleSet } from './run/rule-set.ts'
 
-/** The rules of a file. Throws a DianaError with all mistakes of the file. */
+/** Reads the rules of a file. Throws a DianaError with all mistakes of the file. */
 export async function readRuleSet(
   text: string,
   file: string,
@@ -24,7 +24,7 @@ export async function readRuleSet(
   return { file, document, extensions: vocabulary, placeOf }
 }
 
-/** Where each rule begins. */
+/** Returns the place at which each rule begins. */
 function placesIn(text: string, file: string): Map<string, Place> {
   const values = readValues(text, file)
   const rules = isMap(values.value) && Array.isArray(values.value.rules) ? values.value.rules : []

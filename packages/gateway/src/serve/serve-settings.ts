@@ -1,6 +1,5 @@
 import type { Section } from 'diana-limiter'
-import { duration } from 'diana-limiter/schema'
-import { z } from 'zod'
+import { duration, z } from 'diana-limiter/schema'
 import { type AccessLogSettings, accessLogSchema } from '../settings/access-log-settings.ts'
 import { type AdminSettings, adminSchema } from '../settings/admin-settings.ts'
 import {
@@ -48,7 +47,7 @@ const usualWaitMs = 500
 const usualHeadersBytes = 131_072
 const listen = z.strictObject({ host: hostSchema.optional(), port: portSchema.optional() })
 
-const schema: z.ZodType<ServeSettings> = z
+const schema: z.Schema<ServeSettings> = z
   .strictObject({
     listen: listen.default({}).describe('The HTTP port: 127.0.0.1:8082 unless given; read at the start.'),
     grpc: z
@@ -97,7 +96,7 @@ const schema: z.ZodType<ServeSettings> = z
 export const serveSection: Section = {
   name: 'serve',
   schema: schema.describe('The decision server: where proxies ask, and within which time they are answered.'),
-  from: { module: import.meta.url, name: 'serveSection' },
+  from: { module: new URL('./serve-settings.js', import.meta.url).href, name: 'serveSection' },
 }
 
 export function parseServeSettings(words: unknown): ServeSettings {

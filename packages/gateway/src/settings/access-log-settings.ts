@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 
 /** The fields that are logged of each call, and where. */
 export interface AccessLogSettings {
@@ -13,7 +13,7 @@ export interface AccessLogSettings {
   readonly replay?: 'plain' | 'digest' | undefined
 }
 
-export const accessLogSchema: z.ZodType<AccessLogSettings> = z.strictObject({
+export const accessLogSchema: z.Schema<AccessLogSettings> = z.strictObject({
   format: z.enum(['json', 'combined']).default('json').describe('One JSON object per line, or the format of Apache.'),
   to: z
     .string()

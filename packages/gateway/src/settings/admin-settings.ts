@@ -1,5 +1,4 @@
-import { listOf, textOf } from 'diana-limiter/schema'
-import { z } from 'zod'
+import { listOf, textOf, z } from 'diana-limiter/schema'
 import { type IdentitySettings, identitySchema } from './identity-settings.ts'
 import { hostSchema, portSchema } from './listen-settings.ts'
 
@@ -24,7 +23,7 @@ const hostName = textOf(text =>
 )
 const path = z.string().min(1).max(4096)
 
-export const adminSchema: z.ZodType<AdminSettings> = z.strictObject({
+export const adminSchema: z.Schema<AdminSettings> = z.strictObject({
   host: hostSchema.optional().describe('127.0.0.1 unless given.'),
   port: portSchema.optional().describe('8081 unless given.'),
   token: z.string().min(16).max(1024).optional().describe('Needed outside of this machine, unless identity is given.'),

@@ -1,5 +1,4 @@
-import { listOf, textOf } from 'diana-limiter/schema'
-import { z } from 'zod'
+import { listOf, textOf, z } from 'diana-limiter/schema'
 import { sizeOf } from './size.ts'
 
 /** A way to compress a body, by its name in Content-Encoding. */
@@ -58,7 +57,7 @@ const words = z
   .transform(({ minSize, ...rest }): CompressionSettings => ({ ...rest, minBytes: minSize }))
 
 /** `false` for no compression, which a route may say where the gateway says otherwise. */
-export const compressionSchema: z.ZodType<CompressionSettings | false> = z.union([
+export const compressionSchema: z.Schema<CompressionSettings | false> = z.union([
   z.boolean().transform(isOn => isOn && usual),
   words,
 ])

@@ -1,5 +1,4 @@
-import { duration, listOf, textOf } from 'diana-limiter/schema'
-import { z } from 'zod'
+import { duration, listOf, textOf, z } from 'diana-limiter/schema'
 
 /** The pages of other origins that may read answers. */
 export interface CorsSettings {
@@ -20,7 +19,7 @@ function originFault(text: string): string | undefined {
   return url.origin === text ? undefined : `must be an origin without a path: write "${url.origin}"`
 }
 
-export const corsSchema: z.ZodType<CorsSettings> = z
+export const corsSchema: z.Schema<CorsSettings> = z
   .strictObject({
     origins: listOf(textOf(originFault, 255), { min: 1, max: 1000 }).describe(
       'Origins whose pages may read answers: https://app.example.com; "*" is every one.',

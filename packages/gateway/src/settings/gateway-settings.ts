@@ -1,6 +1,5 @@
 import type { Section } from 'diana-limiter'
-import { canonicalHost, duration, textOf } from 'diana-limiter/schema'
-import { z } from 'zod'
+import { canonicalHost, duration, textOf, z } from 'diana-limiter/schema'
 import { type AccessLogSettings, accessLogSchema } from './access-log-settings.ts'
 import { type AdminSettings, adminSchema } from './admin-settings.ts'
 import { compressionSchema } from './compression-settings.ts'
@@ -29,14 +28,14 @@ export interface DnsSettings {
   readonly intervalMs: number
 }
 
-const dnsSchema: z.ZodType<DnsSettings> = z
+const dnsSchema: z.Schema<DnsSettings> = z
   .strictObject({
     interval: intervalDuration.default(5000).describe('How often each name is looked up again; default: 5s.'),
   })
   .transform(({ interval }) => ({ intervalMs: interval }))
 
 /** Allows callers to use HTTP/2. */
-const http2Schema: z.ZodDefault<z.ZodBoolean> = z
+const http2Schema: z.DefaultSchema<z.BooleanSchema> = z
   .boolean()
   .default(true)
   .describe('HTTP/2 for callers: by ALPN over TLS, with prior knowledge over plain TCP; default: true.')
@@ -87,7 +86,7 @@ const usual: Timeouts = { connectMs: 5000, headersMs: 60_000, bodyMs: 60_000 }
 const usualConnections: ConnectionSettings = { max: 1024, queueSize: 1024, queueMs: 5000, idleMs: 4000 }
 
 /** The steps in which a process ends. */
-export const shutdownSchema: z.ZodType<GatewaySettings['shutdown']> = z
+export const shutdownSchema: z.Schema<GatewaySettings['shutdown']> = z
   .strictObject({
     delay: duration.optional().describe('How long calls are still taken after readiness has turned red.'),
     timeout: duration.default(30_000).describe('How long calls under way may take to finish.'),
@@ -96,7 +95,7 @@ export const shutdownSchema: z.ZodType<GatewaySettings['shutdown']> = z
   .transform(({ delay, timeout }) => ({ delayMs: delay ?? 0, timeoutMs: timeout }))
 
 /** A path of the port for calls that answers whether calls are taken. */
-export const healthPathSchema: z.ZodType<string> = textOf(pathFault, 1024)
+export const healthPathSchema: z.Schema<string> = textOf(pathFault, 1024)
 
 const schema = z
   .strictObject({
@@ -235,7 +234,7 @@ function* doubles(routes: readonly RouteWords[]): Generator<[index: number, what
 export const gatewaySection: Section = {
   name: 'gateway',
   schema: schema.describe('The gateway: where calls come in, what they pass, and where they go.'),
-  from: { module: import.meta.url, name: 'gatewaySection' },
+  from: { module: new URL('./gateway-settings.js', import.meta.url).href, name: 'gatewaySection' },
 }
 
 /** Returns a gateway that only has this to say, as the file would. */

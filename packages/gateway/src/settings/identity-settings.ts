@@ -1,5 +1,4 @@
-import { headerFault, listOf, networkFault, textOf } from 'diana-limiter/schema'
-import { z } from 'zod'
+import { headerFault, listOf, networkFault, textOf, z } from 'diana-limiter/schema'
 
 /** The users who are known besides the holders of tokens, and what they may do. */
 export interface IdentitySettings {
@@ -84,7 +83,7 @@ const oidc = z
     if (message !== undefined) context.addIssue({ code: 'custom', path: ['issuer'], message })
   })
 
-export const identitySchema: z.ZodType<IdentitySettings> = z
+export const identitySchema: z.Schema<IdentitySettings> = z
   .strictObject({
     trustedProxies: listOf(textOf(networkFault, 64), { min: 0, max: 1000 })
       .default([])

@@ -1,11 +1,11 @@
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 
 const unitBytes: Readonly<Record<string, number>> = { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 }
 const pattern = /^(\d{1,12})(B|KiB|MiB|GiB)$/
 const remedy = 'must be a size, a whole number with a unit: 512B, 16KiB, 10MiB or 1GiB'
 
 /** Returns a size such as 10MiB, read as bytes, within bounds. */
-export function sizeOf(bounds: { readonly least: string; readonly most: string }): z.ZodType<number, string> {
+export function sizeOf(bounds: { readonly least: string; readonly most: string }): z.Schema<number, string> {
   const [least, most] = [parseSize(bounds.least)!, parseSize(bounds.most)!]
   return z
     .string({ error: remedy })

@@ -1,5 +1,4 @@
-import { hostFault, listOf, textOf } from 'diana-limiter/schema'
-import { z } from 'zod'
+import { hostFault, listOf, textOf, z } from 'diana-limiter/schema'
 
 /** The certificates that callers see, and the authorities that vouch for callers. */
 export interface TlsSettings {
@@ -49,7 +48,7 @@ const clients = z.strictObject({
 })
 
 /** Either one certificate, or several of which callers choose by the name they ask for. */
-export const tlsSchema: z.ZodType<TlsSettings> = z
+export const tlsSchema: z.Schema<TlsSettings> = z
   .strictObject({
     cert: cert.optional(),
     key: key.optional(),
@@ -94,7 +93,7 @@ const serverName = textOf(text =>
   /^[a-z\d_-]{1,63}(?:\.[a-z\d_-]{1,63})*$/i.test(text) ? undefined : 'must be a host name such as orders.internal',
 )
 
-export const serviceTlsSchema: z.ZodType<ServiceTlsSettings> = z
+export const serviceTlsSchema: z.Schema<ServiceTlsSettings> = z
   .strictObject({
     ca: file
       .optional()

@@ -1,5 +1,4 @@
-import { textOf } from 'diana-limiter/schema'
-import { z } from 'zod'
+import { textOf, z } from 'diana-limiter/schema'
 import { headersToSet } from './routes/header-settings.ts'
 
 /** The collector that spans are sent to, and the share of calls that have them. */
@@ -17,7 +16,7 @@ function endpointFault(text: string): string | undefined {
   return 'is not the address of a collector: write one such as http://127.0.0.1:4318'
 }
 
-export const tracingSchema: z.ZodType<TracingSettings> = z.strictObject({
+export const tracingSchema: z.Schema<TracingSettings> = z.strictObject({
   endpoint: textOf(endpointFault, 2048).describe('A collector that takes OTLP over HTTP: http://127.0.0.1:4318.'),
   sample: z.number().min(0).max(1).default(0.01).describe('The share of calls that are recorded; default: 0.01.'),
   serviceName: z.string().min(1).max(255).default('diana-gateway').describe('service.name of the spans.'),

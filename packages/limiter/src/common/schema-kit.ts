@@ -1,8 +1,8 @@
-import * as z from 'zod'
+import * as z from '../shapes/index.ts'
 import { duration } from './duration-schema.ts'
 import type { SchemaKit } from './option-shape.ts'
 
-/** The kit that option schemas are made of. It names each part of zod, so that bundlers leave the others out. */
+/** The kit that option schemas are made of. It names each function, so that bundlers leave the others out. */
 export const schemaKit: SchemaKit = {
   z: {
     array: z.array,

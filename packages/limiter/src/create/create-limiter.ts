@@ -30,7 +30,7 @@ export function createLimiter<Id extends string>(
 export function createLimiter(options: LimiterOptions): Promise<Limiter>
 export async function createLimiter(options: LimiterOptions): Promise<Limiter> {
   assertOptionsGiven(options)
-  // a program that imports the package and creates no limiter loads neither the engine nor zod
+  // a program that imports the package and creates no limiter loads neither the engine nor the schemas
   const { startLimiter } = await import('./start-limiter.ts')
   return startLimiter(options)
 }

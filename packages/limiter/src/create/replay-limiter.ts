@@ -2,7 +2,7 @@ import type { Call } from '../call.ts'
 import type { Clock } from '../common/clock.ts'
 import { DENIED, RuleSelector } from '../decision/rule-selector.ts'
 import type { RuleState } from '../decision/rule-state.ts'
-import type { SharedStoresOptions } from '../engine/create-shared-stores.ts'
+import { createSharedStores, type SharedStoresOptions } from '../engine/create-shared-stores.ts'
 import { Engine } from '../engine/engine.ts'
 import type { AddressReader } from '../http/ip-address.ts'
 import { Limiter } from '../limiter.ts'
@@ -16,7 +16,7 @@ export interface ReplayOptions {
   readonly clock: Clock
   readonly timers?: Timers | undefined
   readonly maxKeys?: number | undefined
-  /** Where rules of the fleet are counted, for a process among several; left out, they are counted here. */
+  /** The store and the members that count rules of the fleet, for a process among several; left out, the rules are counted here. */
   readonly fleet?: Pick<SharedStoresOptions, 'fleet' | 'registry' | 'onReady' | 'onLost'> | undefined
 }
 
@@ -44,7 +44,7 @@ export function createReplayLimiter(document: RuleDocument, options: ReplayOptio
   const engine = new Engine({
     ...{ document: local, vocabulary, algorithms: vocabulary.algorithms, dimensions: vocabulary.dimensions },
     ...{ clock: options.clock, timers: options.timers, maxKeys: options.maxKeys },
-    ...fleet,
+    ...(fleet && { ...fleet, share: createSharedStores }),
   })
   let made: RuleSelector | undefined
   // most callers never ask for it

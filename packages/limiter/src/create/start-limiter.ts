@@ -50,8 +50,10 @@ export async function startLimiter(
   const machine = address && (await openCounting(address.socket, isObserver))
   let engine: Engine | undefined
   try {
+    const isShared = connection !== undefined || machine !== undefined
     engine = new Engine({
       ...connection,
+      share: isShared ? (await import('../engine/create-shared-stores.ts')).createSharedStores : undefined,
       machine,
       machineProcesses: address?.processes,
       maxStoreWaitMs: atTheStart(maxStoreWaitMs, document),

@@ -27,17 +27,19 @@ import { suggest } from '../rules/suggest.ts'
 import { type Counters, createCounters } from '../stats/counters.ts'
 import { FleetReporter } from '../stats/history/fleet-reporter.ts'
 import type { Stats } from '../stats/stats.ts'
-import type { CompositeStore } from '../stores/composite-store.ts'
+import { CompositeStore } from '../stores/composite-store.ts'
 import { type CreditStore, MemoryCredits, RedisCredits } from '../stores/credits.ts'
 import type { StoreStatus } from '../stores/failover/store-health.ts'
 import { MemoryStore } from '../stores/memory/memory-store.ts'
 import type { SendCommand } from '../stores/redis/send-command.ts'
 import { bindCounters } from './bind-counters.ts'
-import { createSharedStores, type SharedStoresOptions } from './create-shared-stores.ts'
+import type { createSharedStores, SharedStoresOptions } from './create-shared-stores.ts'
 import { Observers } from './observers.ts'
 
 export interface EngineOptions extends LiveRulesOptions, SharedStoresOptions {
   readonly disconnect?: (() => void) | undefined
+  /** Makes the shared stores; a limiter without one does not load them. */
+  readonly share?: typeof createSharedStores | undefined
   /** Sends a command to the Redis of the store. */
   readonly send?: SendCommand | undefined
   readonly algorithms: readonly Algorithm[]
@@ -129,7 +131,8 @@ export class Engine {
           nowMs: () => performance.now(),
         })
       : new MemoryCredits()
-    this.shared = createSharedStores(options, options.document, {
+    const share = options.share ?? (() => new CompositeStore({}))
+    this.shared = share(options, options.document, {
       memory: this.store,
       now: this.now,
       rules: () => this.decider.rules,

@@ -1,4 +1,5 @@
-import type { z } from 'zod'
+import type { Fault, Issue } from '../shapes/issue.ts'
+import type { Schema } from '../shapes/schema.ts'
 import { hintForOption, hintForValue } from './schema/hints.ts'
 import { joinNames, show } from './show.ts'
 import { suggest } from './suggest.ts'
@@ -11,24 +12,15 @@ export interface Problem {
   readonly what: string
 }
 
-type Issue = z.core.$ZodIssue
-
 /** Returns a value parsed by a schema, or all its problems as text for people. */
 export function explain<T>(
-  schema: z.ZodType<T>,
+  schema: Schema<T>,
   value: unknown,
   unknownOption: (word: string, known: readonly string[]) => string = explainOption,
 ): { readonly data: T; readonly problems: readonly [] } | { readonly data?: undefined; readonly problems: Problem[] } {
-  const result = schema.safeParse(value, { reportInput: true, error: leaveToUs })
-  if (result.success) return { data: result.data, problems: [] }
-  return { problems: result.error.issues.flatMap(flatten).flatMap(issue => problemsOf(issue, unknownOption)) }
-}
-
-/** Replaces zod's own messages; for unknown options it passes on the known ones, which only the raw issue has. */
-function leaveToUs(issue: z.core.$ZodRawIssue): string {
-  const definition: object | undefined = issue.inst?._zod.def
-  const hasShape = definition !== undefined && 'shape' in definition
-  return issue.code === 'unrecognized_keys' && hasShape ? Object.keys(definition.shape as object).join(' ') : ''
+  const { data, issues } = schema.examine(value)
+  if (issues.length === 0) return { data, problems: [] }
+  return { problems: issues.flatMap(flatten).flatMap(issue => problemsOf(issue, unknownOption)) }
 }
 
 /** Chooses the branch of a union whose kind of value was given. */
@@ -38,22 +30,13 @@ function flatten(issue: Issue): Issue[] {
   return meant ? meant.flatMap(inner => flatten({ ...inner, path: [...issue.path, ...inner.path] })) : [issue]
 }
 
-function isWrongKind(issue: Issue): boolean {
-  if (issue.path.length > 0) return false
-  if (issue.code === 'invalid_value') return issue.values.every(value => typeof value !== typeof issue.input)
-  return (
-    issue.code === 'invalid_type' || (issue.code === 'invalid_union' && !issue.errors.some(b => !b.some(isWrongKind)))
-  )
-}
-
 function problemsOf(issue: Issue, unknownOption: (word: string, known: readonly string[]) => string): Problem[] {
   const { path } = issue
   if (issue.code !== 'unrecognized_keys') {
     return [{ path, atName: issue.code === 'invalid_key', what: issue.message || describeIssue(issue) }]
   }
-  const known = issue.message.split(' ')
   const explainOne = path.length === 0 ? unknownOption : explainOption
-  return issue.keys.map(word => ({ path: [...path, word], atName: true, what: explainOne(word, known) }))
+  return issue.keys.map(word => ({ path: [...path, word], atName: true, what: explainOne(word, issue.known) }))
 }
 
 /** Returns the message for an unknown option. */
@@ -66,7 +49,7 @@ export function explainOption(word: string, known: readonly string[]): string {
 
 function describeIssue(issue: Issue): string {
   const hint = isKindOfValue(issue) ? hintForValue(issue.path.at(-1), issue.input) : undefined
-  return hint === undefined ? describePlainIssue(issue) : `${describePlainIssue(issue)}: ${hint}`
+  return hint === undefined ? describeFault(issue) : `${describeFault(issue)}: ${hint}`
 }
 
 function isKindOfValue({ code, input }: Issue): boolean {
@@ -74,7 +57,7 @@ function isKindOfValue({ code, input }: Issue): boolean {
   return code === 'invalid_type' || code === 'invalid_union' || code === 'invalid_value'
 }
 
-function describePlainIssue(issue: Issue): string {
+function describeFault(issue: Fault & { readonly input: unknown }): string {
   const found = show(issue.input)
   switch (issue.code) {
     case 'invalid_type':
@@ -91,9 +74,9 @@ function describePlainIssue(issue: Issue): string {
     }
     case 'too_small':
       if (Array.isArray(issue.input) && issue.input.length === 0) return 'is an empty list: put something in it'
-      return `must be ${issue.inclusive ? 'at least' : 'more than'} ${amount(issue.origin, issue.minimum)}, not ${sizeOf(issue.input)}`
+      return `must be ${issue.isExcluded ? 'more than' : 'at least'} ${amount(issue.origin, issue.minimum)}, not ${sizeOf(issue.input)}`
     case 'too_big':
-      return `must be ${issue.inclusive ? 'at most' : 'less than'} ${amount(issue.origin, issue.maximum)}, not ${sizeOf(issue.input)}`
+      return `must be at most ${amount(issue.origin, issue.maximum)}, not ${sizeOf(issue.input)}`
     case 'invalid_key':
       return issue.issues.map(inner => inner.message).find(Boolean) ?? 'is not a name that can stand here'
     default:
@@ -111,9 +94,18 @@ const kinds: Readonly<Record<string, string>> = {
   record: 'a map of options',
 }
 
-function kindsOf(issue: Issue): string[] {
+function kindsOf(issue: Fault): string[] {
   if (issue.code === 'invalid_union') return issue.errors.flat().filter(isWrongKind).flatMap(kindsOf)
   return issue.code === 'invalid_type' ? [kinds[issue.expected] ?? issue.expected] : []
+}
+
+/** Returns true if a value is of another kind than expected, so that this branch of a union is not the one that was meant. */
+function isWrongKind(issue: Issue): boolean {
+  if (issue.path.length > 0) return false
+  if (issue.code === 'invalid_value') return issue.values.every(value => typeof value !== typeof issue.input)
+  return (
+    issue.code === 'invalid_type' || (issue.code === 'invalid_union' && !issue.errors.some(b => !b.some(isWrongKind)))
+  )
 }
 
 /** Returns what is wrong with a value of another kind than expected. */
@@ -124,7 +116,7 @@ export function wrongKind(input: unknown, expected: string): string {
   return `must be ${expected}, not ${show(input)}${quotable ? `: write "${show(input)}" in quotes` : ''}`
 }
 
-function amount(origin: string, bound: number | bigint): string {
+function amount(origin: string, bound: number): string {
   if (origin === 'string') return `${bound} characters long`
   return origin === 'array' ? `a list of ${bound}` : String(bound)
 }

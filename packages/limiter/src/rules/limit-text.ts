@@ -61,10 +61,13 @@ export function explainRate(input: unknown): string {
   return `must be <count>/<period>, not ${show(input)}: write ${remedy}`
 }
 
-const COUNT = String.raw`([\d_,]{1,16}(?:\.\d{1,3})?(?:e\d{1,2})?) {0,3}([kmb]|thousand|million)?`
+const COUNT = '([\\d_,]{1,16}(?:\\.\\d{1,3})?(?:e\\d{1,2})?) {0,3}([kmb]|thousand|million)?'
 const CALLS = `(?: {0,3}(?:r|reqs?|requests?|calls?|hits?|times))?`
-const NEAR_RATE = new RegExp(`^ {0,3}${COUNT}${CALLS} {0,3}(?:\\/|(?:per|in|every|each|an?)\\b) {0,3}(.{1,20})$`, 'i')
-const RATE_UNIT = new RegExp(`^ {0,3}${COUNT} {0,3}rp([smhd])$`, 'i')
+const NEAR_RATE = /* @__PURE__ */ new RegExp(
+  `^ {0,3}${COUNT}${CALLS} {0,3}(?:\\/|(?:per|in|every|each|an?)\\b) {0,3}(.{1,20})$`,
+  'i',
+)
+const RATE_UNIT = /* @__PURE__ */ new RegExp(`^ {0,3}${COUNT} {0,3}rp([smhd])$`, 'i')
 const multiples: Readonly<Record<string, number>> = { k: 1e3, thousand: 1e3, m: 1e6, million: 1e6, b: 1e9 }
 
 /** Guesses what a person meant by something close to a rate: `100 / s`, `5/sec`, `1_000 per minute`, `1.5/s`, `1k/s`, `100 rpm`. */

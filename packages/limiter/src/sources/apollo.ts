@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
-import type { z } from 'zod'
-import type { Zod } from '../common/option-shape.ts'
+import type { Shapes } from '../common/option-shape.ts'
+import type * as z from '../shapes/index.ts'
 import { basicHeader, below, parseAddress, showAddress } from './address.ts'
 import { changes } from './client/changes.ts'
 import { fetchText, parseReply, type Reply, statusError } from './client/fetch-text.ts'
@@ -12,9 +12,10 @@ import { sourceKind } from './source.ts'
 // the server keeps a poll open for 60 s, or up to 90 s if configured so
 const HOLD_MS = 90_000
 
-const configShape = (zod: Zod) =>
-  zod.object({ configurations: zod.record(zod.string(), zod.string()), releaseKey: zod.string() })
-const noticeShape = (zod: Zod) => zod.array(zod.object({ notificationId: zod.int(), messages: zod.unknown() })).min(1)
+const configShape = (shapes: Shapes) =>
+  shapes.object({ configurations: shapes.record(shapes.string(), shapes.string()), releaseKey: shapes.string() })
+const noticeShape = (shapes: Shapes) =>
+  shapes.array(shapes.object({ notificationId: shapes.int(), messages: shapes.unknown() })).min(1)
 type Notice = z.output<ReturnType<typeof noticeShape>>[number]
 
 /** A namespace of Apollo, followed by its notifications. */

@@ -1,4 +1,4 @@
-import type { Zod } from '../common/option-shape.ts'
+import type { Shapes } from '../common/option-shape.ts'
 import { basicHeader, below, parseAddress, showAddress } from './address.ts'
 import { changes } from './client/changes.ts'
 import { fetchText, parseReply, type Reply, statusError } from './client/fetch-text.ts'
@@ -9,8 +9,8 @@ import { credentialOptions, durationOption, nameOption } from './options.ts'
 import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source.ts'
 
-const shape = (zod: Zod) =>
-  zod.array(zod.object({ Value: zod.string().nullable(), ModifyIndex: zod.int().min(0) })).length(1)
+const shape = (shapes: Shapes) =>
+  shapes.array(shapes.object({ Value: shapes.string().nullable(), ModifyIndex: shapes.int().min(0) })).length(1)
 
 /** A key of Consul's KV store, followed by blocking queries. */
 export const consul: SourceKind = sourceKind({

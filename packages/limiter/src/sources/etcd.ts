@@ -1,5 +1,5 @@
-import type { z } from 'zod'
-import type { Zod } from '../common/option-shape.ts'
+import type { Shapes } from '../common/option-shape.ts'
+import type * as z from '../shapes/index.ts'
 import { below, parseAddress, showAddress } from './address.ts'
 import { changes } from './client/changes.ts'
 import { createEtcdSession } from './client/etcd-session.ts'
@@ -13,23 +13,26 @@ import type { Source, SourceDocument, SourceKind } from './source.ts'
 import { sourceKind } from './source.ts'
 
 // numbers of 64 bits come as text, and what is empty or zero is left out
-const revision = (zod: Zod) => zod.string().regex(/^\d{1,19}$/)
-const header = (zod: Zod) => zod.object({ revision: revision(zod) })
-const kv = (zod: Zod) => zod.object({ value: zod.string().default(''), mod_revision: revision(zod) })
-const rangeShape = (zod: Zod) => zod.object({ header: header(zod), kvs: zod.array(kv(zod)).max(1).default([]) })
-const txnShape = (zod: Zod) => zod.object({ header: header(zod), succeeded: zod.boolean().default(false) })
-const eventShape = (zod: Zod) => zod.object({ type: zod.enum(['PUT', 'DELETE']).default('PUT'), kv: kv(zod) })
-const watchShape = (zod: Zod) =>
-  zod.object({
-    result: zod
+const revision = (shapes: Shapes) => shapes.string().regex(/^\d{1,19}$/)
+const header = (shapes: Shapes) => shapes.object({ revision: revision(shapes) })
+const kv = (shapes: Shapes) => shapes.object({ value: shapes.string().default(''), mod_revision: revision(shapes) })
+const rangeShape = (shapes: Shapes) =>
+  shapes.object({ header: header(shapes), kvs: shapes.array(kv(shapes)).max(1).default([]) })
+const txnShape = (shapes: Shapes) =>
+  shapes.object({ header: header(shapes), succeeded: shapes.boolean().default(false) })
+const eventShape = (shapes: Shapes) =>
+  shapes.object({ type: shapes.enum(['PUT', 'DELETE']).default('PUT'), kv: kv(shapes) })
+const watchShape = (shapes: Shapes) =>
+  shapes.object({
+    result: shapes
       .object({
-        canceled: zod.boolean().default(false),
-        compact_revision: revision(zod).optional(),
-        cancel_reason: zod.string().default('no reason given'),
-        events: zod.array(eventShape(zod)).default([]),
+        canceled: shapes.boolean().default(false),
+        compact_revision: revision(shapes).optional(),
+        cancel_reason: shapes.string().default('no reason given'),
+        events: shapes.array(eventShape(shapes)).default([]),
       })
       .optional(),
-    error: zod.object({ message: zod.string() }).optional(),
+    error: shapes.object({ message: shapes.string() }).optional(),
   })
 
 /** A key of etcd v3, read and then watched through its JSON gateway. */

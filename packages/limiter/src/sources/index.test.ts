@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { z } from 'zod'
 import { shapeOf } from '../rules/schema/option-shape.ts'
+import * as z from '../shapes/index.ts'
 import { sources } from './index.ts'
 
 const kinds = sources.map(({ options, ...kind }) => ({ ...kind, options: shapeOf(options) }))

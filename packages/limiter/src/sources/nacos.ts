@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Zod } from '../common/option-shape.ts'
+import type { Shapes } from '../common/option-shape.ts'
 import { parseAddress, showAddress } from './address.ts'
 import { changes } from './client/changes.ts'
 import { parseReply, type Reply, statusError } from './client/fetch-text.ts'
@@ -12,8 +12,11 @@ import { sourceKind } from './source.ts'
 const FIELD = '\u0002'
 const RECORD = '\u0001'
 const NOT_FOUND = 20004
-const v3Shape = (zod: Zod) =>
-  zod.object({ code: zod.int(), data: zod.object({ content: zod.string(), md5: zod.string() }).nullish() })
+const v3Shape = (shapes: Shapes) =>
+  shapes.object({
+    code: shapes.int(),
+    data: shapes.object({ content: shapes.string(), md5: shapes.string() }).nullish(),
+  })
 
 /** A configuration of Nacos, followed by the long poll of its first API, or polled if there is none. */
 export const nacos: SourceKind = sourceKind({

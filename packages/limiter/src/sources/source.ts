@@ -1,5 +1,5 @@
-import type { z } from 'zod'
 import type { OptionShape, SchemaKit } from '../common/option-shape.ts'
+import type * as z from '../shapes/index.ts'
 
 /** A rule document as a source has it. */
 export interface SourceDocument {
@@ -39,10 +39,10 @@ export interface SourceKind {
 }
 
 /** Makes a kind whose `create` gets its own options, typed by its schema. */
-export function sourceKind<Shape extends z.ZodRawShape>(kind: {
+export function sourceKind<Shape extends z.Shape>(kind: {
   readonly name: string
   options(kit: SchemaKit): Shape
-  create(address: string, options: z.output<z.ZodObject<Shape>>): Source
+  create(address: string, options: z.output<z.ObjectSchema<Shape>>): Source
 }): SourceKind {
   return kind as unknown as SourceKind
 }

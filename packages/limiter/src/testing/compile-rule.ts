@@ -1,4 +1,3 @@
-import * as z from 'zod'
 import type { Algorithm } from '../algorithms/algorithm.ts'
 import { algorithms } from '../algorithms/index.ts'
 import { partMeter } from '../algorithms/part.ts'
@@ -6,6 +5,7 @@ import type { CompiledRule } from '../rules/compile.ts'
 import { parseRate } from '../rules/limit-text.ts'
 import { limitOf } from '../rules/schema/limit.ts'
 import { shapeOf } from '../rules/schema/option-shape.ts'
+import * as z from '../shapes/index.ts'
 import type { TimelineRule } from './timeline.ts'
 
 const QUEUE_SIZE = 1000

@@ -1,6 +1,6 @@
 import { type BlockedCaller, type Call, parseDuration } from 'diana-limiter'
 import { adminOf, callOfKey } from 'diana-limiter/admin'
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 import { Refusal } from '../../http/refusal.ts'
 import { findCaller, idOf, showKey } from './callers.ts'
 import { fromParts, toCall } from './explain.ts'
@@ -88,7 +88,7 @@ export const blockOperations: readonly Operation[] = [
   }),
 ]
 
-type Asked = z.output<z.ZodObject<typeof who>>
+type Asked = z.output<z.ObjectSchema<typeof who>>
 
 async function find(
   asked: Asked,

@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { describeKey, type KeyPart, type Limiter } from 'diana-limiter'
 import { type CallerUsage, maskCaller, Timeline } from 'diana-limiter/admin'
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 import type { Processes } from '../processes.ts'
 import { type AdminContext, type Operation, operation } from './operation.ts'
 import { count, flag, milliseconds, moment, ruleId } from './shapes.ts'
@@ -51,7 +51,7 @@ export const callerOperations: readonly Operation[] = [
       show: z.enum(['refused', 'all']).default('refused').describe('only those who were refused, or every caller'),
       search: z.string().max(256).optional().describe('a part of a value by which a caller is counted'),
       sort: z.enum(['refused', 'calls', 'used']).default('refused').describe('used: who is nearest to the limit first'),
-      top: z.coerce.number().int().min(1).max(mostCallers).default(20),
+      top: z.numberInText().int().min(1).max(mostCallers).default(20),
       unmask: flag.default(false),
     }),
     answer: z.object({ callers: z.array(caller) }),

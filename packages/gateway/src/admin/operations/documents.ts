@@ -1,7 +1,7 @@
 import type { Limiter, Mistake } from 'diana-limiter'
 import type { Where } from 'diana-limiter/admin'
 import { adminOf, commentLine } from 'diana-limiter/admin'
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 import { Refusal } from '../../http/refusal.ts'
 import { type AdminContext, type Operation, operation } from './operation.ts'
 import { comment, count, mistake, moment, ruleDocument, ruleText, text, version, where } from './shapes.ts'

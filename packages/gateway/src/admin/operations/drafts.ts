@@ -1,5 +1,5 @@
 import { adminOf } from 'diana-limiter/admin'
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 import type { Finding } from '../../rehearsal/bounds/findings.ts'
 import { mistakeOf } from './documents.ts'
 import { type Operation, operation } from './operation.ts'
@@ -93,7 +93,7 @@ export const draftOperations: readonly Operation[] = [
   }),
 ]
 
-/** What is odd about the rules of a text; nothing if it cannot be used, or has too many to compare while calls wait. */
+/** Finds what is odd about the rules of a text; nothing if it cannot be used, or has too many rules to compare while calls wait. */
 async function findingsOf(
   documents: ReturnType<typeof adminOf>['documents'],
   from: 'local' | 'remote',

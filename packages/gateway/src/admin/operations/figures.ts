@@ -1,5 +1,5 @@
 import type { Series } from 'diana-limiter/admin'
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 import { type Operation, operation } from './operation.ts'
 import { count, counts, curve, estimate, moment, where } from './shapes.ts'
 
@@ -81,7 +81,7 @@ const storeStatus = z
   })
   .meta({ title: 'StoreStatus' })
 
-export const statusShape: z.ZodObject = z
+export const statusShape: z.ObjectSchema = z
   .object({
     version: z.string(),
     startedAt: moment,
@@ -143,7 +143,7 @@ const ruleCosts = z
   .meta({ title: 'RuleCosts' })
 
 /** The data of the event `figures` of the live stream. */
-export const liveFigures: z.ZodObject = z
+export const liveFigures: z.ObjectSchema = z
   .object({
     at: moment.describe('When the second began.'),
     total: liveCounts,
@@ -169,7 +169,7 @@ export const figureOperations: readonly Operation[] = [
     method: 'GET',
     path: '/figures',
     summary: 'The last seconds, oldest first, of all calls and of the rules that had any (the busiest thousand).',
-    query: z.object({ seconds: z.coerce.number().int().min(1).max(600).default(300) }),
+    query: z.object({ seconds: z.numberInText().int().min(1).max(600).default(300) }),
     answer: z
       .object({
         at: moment.describe('When the newest second began; it is whole.'),

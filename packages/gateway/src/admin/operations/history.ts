@@ -1,5 +1,5 @@
 import { adminOf, type HistoryRange, type SecondCounts } from 'diana-limiter/admin'
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 import { type AdminContext, type Operation, operation } from './operation.ts'
 import { count, counts, moment, ruleId } from './shapes.ts'
 
@@ -13,8 +13,8 @@ const series = z.object({ allowed: steps, refused: steps, waited: steps, shadowR
 const scope = z.enum(['fleet', 'gateway', 'process']).meta({ title: 'HistoryScope' })
 
 const query = z.object({
-  seconds: z.coerce.number().int().min(10).max(week).default(300).describe('How long the time is.'),
-  to: z.coerce.number().int().min(0).optional().describe('When it ends, in milliseconds since 1970; now unless given.'),
+  seconds: z.numberInText().int().min(10).max(week).default(300).describe('How long the time is.'),
+  to: z.numberInText().int().min(0).optional().describe('When it ends, in milliseconds since 1970; now unless given.'),
   scope: scope
     .optional()
     .describe('All processes that count in the same Redis, or this gateway; the fleet if there is one.'),

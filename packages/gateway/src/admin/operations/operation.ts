@@ -1,5 +1,5 @@
 import type { Limiter } from 'diana-limiter'
-import type { z } from 'zod'
+import type { z } from 'diana-limiter/schema'
 import type { Audit } from '../audit.ts'
 import type { Blocks } from '../blocks.ts'
 import type { EarlierVersions } from '../earlier-versions.ts'
@@ -35,9 +35,9 @@ export interface Operation {
   /** Below /api/v1; `{id}` is whatever stands there. */
   readonly path: string
   readonly summary: string
-  readonly query?: z.ZodObject | undefined
-  readonly body?: z.ZodType | undefined
-  readonly answer: z.ZodType
+  readonly query?: z.ObjectSchema | undefined
+  readonly body?: z.Schema | undefined
+  readonly answer: z.Schema
   /** The role that may ask; left out, viewers may if it is a GET. */
   readonly role?: Role | undefined
   /** True if this gateway can answer it at all; left out, it can. What is not offered is not in the OpenAPI document. */
@@ -48,13 +48,13 @@ export interface Operation {
 }
 
 /** Makes an operation whose `run` is given its words as its schemas type them. */
-export function operation<Query extends z.ZodObject, Body extends z.ZodType>(one: {
+export function operation<Query extends z.ObjectSchema, Body extends z.Schema>(one: {
   readonly method: Operation['method']
   readonly path: string
   readonly summary: string
   readonly query?: Query
   readonly body?: Body
-  readonly answer: z.ZodType
+  readonly answer: z.Schema
   readonly role?: Role
   isOffered?(context: AdminContext): boolean
   readonly refusals?: Operation['refusals']

@@ -1,6 +1,6 @@
 import { type Call, DianaError } from 'diana-limiter'
 import { adminOf, callOfKey, commentLine, type Override } from 'diana-limiter/admin'
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 import { Refusal } from '../../http/refusal.ts'
 import { findCaller, idOf, showKey } from './callers.ts'
 import { fromParts, toCall } from './explain.ts'
@@ -99,7 +99,7 @@ export const overrideOperations: readonly Operation[] = [
 ]
 
 async function whoOf(
-  { rule, caller, key, call: asked }: z.output<z.ZodObject<typeof who>>,
+  { rule, caller, key, call: asked }: z.output<z.ObjectSchema<typeof who>>,
   { limiter, processes }: AdminContext,
 ): Promise<Call | string> {
   if (!limiter.rules.some(({ id }) => id === rule)) throw new Refusal(404, 'There is no such rule.')

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 import { type Operation, operation } from './operation.ts'
 import { count, curve, moment } from './shapes.ts'
 

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 import { idOf, showKey } from './callers.ts'
 import { type Operation, operation } from './operation.ts'
 import { count, flag, milliseconds, moment, ruleId } from './shapes.ts'
@@ -34,7 +34,7 @@ export const refusalOperations: readonly Operation[] = [
         .max(256)
         .optional()
         .describe('a part of the path, or of a value by which the caller is counted'),
-      top: z.coerce.number().int().min(1).max(1000).default(100),
+      top: z.numberInText().int().min(1).max(1000).default(100),
       unmask: flag.default(false),
     }),
     answer: z.object({ refusals: z.array(refusal) }),

@@ -1,7 +1,7 @@
 import { dirname, resolve } from 'node:path'
 import { adminOf } from 'diana-limiter/admin'
 import { documentOf } from 'diana-limiter/gateway'
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 import { Refusal } from '../../http/refusal.ts'
 import type { LogSource } from '../../replay/reading/log-chunks.ts'
 import { endOfLog, textLog } from '../../replay/reading/text-log.ts'

@@ -1,8 +1,7 @@
 import { algorithms, dimensions, formatDuration, type Rule, sources } from 'diana-limiter'
 import { adminOf } from 'diana-limiter/admin'
-import { ruleFileSchema } from 'diana-limiter/schema'
+import { ruleFileSchema, z } from 'diana-limiter/schema'
 import { stringify } from 'yaml'
-import { z } from 'zod'
 import { type AdminContext, type Operation, operation } from './operation.ts'
 import { count, estimate, ruleId, unit, where } from './shapes.ts'
 

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 import { type Operation, operation } from './operation.ts'
 import { moment } from './shapes.ts'
 
@@ -43,7 +43,7 @@ export const sessionOperations: readonly Operation[] = [
     path: '/audit',
     summary:
       'The last changes that were made through this API, and the last requests that were refused; the newest first.',
-    query: z.object({ top: z.coerce.number().int().min(1).max(1000).default(100) }),
+    query: z.object({ top: z.numberInText().int().min(1).max(1000).default(100) }),
     answer: z.object({ changes: z.array(made), refused: z.array(refused) }).meta({ title: 'Changes' }),
     run: ({ query }, { audit }) => ({ changes: audit.read(query.top), refused: audit.readRefused(query.top) }),
   }),

@@ -1,6 +1,6 @@
 import type { Limiter } from 'diana-limiter'
 import { adminOf, type Where } from 'diana-limiter/admin'
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 import { Refusal } from '../../http/refusal.ts'
 import { conflicts, write } from './documents.ts'
 import { type Operation, operation } from './operation.ts'

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 import { stepSeconds } from '../services/service-history.ts'
 import { type Operation, operation } from './operation.ts'
 import { count, moment } from './shapes.ts'

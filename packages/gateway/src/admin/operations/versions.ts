@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 import { Refusal } from '../../http/refusal.ts'
 import { type Operation, operation } from './operation.ts'
 import { count, moment, ruleChange, where } from './shapes.ts'

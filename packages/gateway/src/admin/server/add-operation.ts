@@ -1,6 +1,6 @@
 import { commentLine, maskCaller } from 'diana-limiter/admin'
+import { explain, type z } from 'diana-limiter/schema'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { z } from 'zod'
 import { Refusal } from '../../http/refusal.ts'
 import type { AuditEntry } from '../audit.ts'
 import type { Identity } from '../identity/identity.ts'
@@ -77,10 +77,10 @@ function commentOf({ body, query }: { readonly body: unknown; readonly query: un
   return comment === '' ? {} : { comment }
 }
 
-function read(shape: z.ZodType, value: unknown, what: string): unknown {
-  const parsed = shape.safeParse(value)
-  if (parsed.success) return parsed.data
-  const [issue] = parsed.error.issues
-  const at = issue?.path.join('.') ?? ''
-  throw new Refusal(400, `${at === '' ? what : at}: ${issue?.message ?? 'cannot be read'}`.slice(0, 500))
+function read(shape: z.Schema, value: unknown, what: string): unknown {
+  const { data, problems } = explain(shape, value)
+  const [problem] = problems
+  if (problem === undefined) return data
+  const at = problem.path.map(String).join('.')
+  throw new Refusal(400, `${at === '' ? what : at} ${problem.what}`.slice(0, 500))
 }

@@ -224,9 +224,8 @@ function addPage(app: FastifyInstance, files: ReadonlyMap<string, PageFile>): vo
     app.get(path, async ({ headers }, reply) => {
       if (isForever) reply.header('Cache-Control', 'public, max-age=31536000, immutable')
       reply.type(type).header('Vary', 'Accept-Encoding')
-      return gzip && takesGzip(headers['accept-encoding'])
-        ? reply.header('Content-Encoding', 'gzip').send(gzip)
-        : reply.send(body)
+      const small = takesGzip(headers['accept-encoding']) ? gzip() : undefined
+      return small ? reply.header('Content-Encoding', 'gzip').send(small) : reply.send(body)
     })
   }
   if (!files.has('/')) {

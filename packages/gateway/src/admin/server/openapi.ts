@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 import { liveFigures } from '../operations/figures.ts'
 import type { Operation } from '../operations/operation.ts'
 
@@ -63,7 +63,7 @@ function describe({ path, summary, query, body, answer, refusals: own = {} }: Op
   }
 }
 
-function parametersOf(query: z.ZodObject): object[] {
+function parametersOf(query: z.ObjectSchema): object[] {
   const { properties = {}, required = [] } = schemaOf(query, 'input') as {
     properties?: Record<string, object>
     required?: readonly string[]
@@ -85,7 +85,7 @@ function json(schema: object): object {
   return { 'application/json': { schema } }
 }
 
-function schemaOf(shape: z.ZodType, io: 'input' | 'output'): object {
-  const { $schema: _, ...schema } = z.toJSONSchema(shape, { io, unrepresentable: 'any' })
+function schemaOf(shape: z.Schema, io: 'input' | 'output'): object {
+  const { $schema: _, ...schema } = z.toJSONSchema(shape, { io })
   return schema
 }

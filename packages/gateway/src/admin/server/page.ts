@@ -7,8 +7,8 @@ import { gzipSync } from 'node:zlib'
 export interface PageFile {
   readonly type: string
   readonly body: Buffer
-  /** The file compressed; left out if that saves nothing. */
-  readonly gzip?: Buffer | undefined
+  /** The file compressed; undefined if that saves nothing. */
+  readonly gzip: () => Buffer | undefined
   /** Its name changes with its content. */
   readonly isForever: boolean
 }
@@ -34,11 +34,21 @@ export function readPage(folder: string | undefined = builtPage()): ReadonlyMap<
     if (type === undefined) continue
     const isForever = /-[\w-]{8}\.\w+$/.test(name)
     const body = readFileSync(join(folder, name))
-    files.set(`/${name}`, { type, body, gzip: compress(body), isForever })
+    // compressed when it is first asked for: most processes never serve the page
+    const gzip = lazily(() => compress(body))
+    files.set(`/${name}`, { type, body, isForever, gzip })
   }
   const index = files.get('/index.html')
   if (index) files.set('/', index)
   return files
+}
+
+function lazily<Value>(make: () => Value): () => Value {
+  let made: { readonly value: Value } | undefined
+  return () => {
+    made ??= { value: make() }
+    return made.value
+  }
 }
 
 function compress(body: Buffer): Buffer | undefined {

@@ -1,5 +1,5 @@
 import { open, rename, stat } from 'node:fs/promises'
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 import { FileSink } from '../../telemetry/logging/line-sinks.ts'
 import { LineWriter } from '../../telemetry/logging/line-writer.ts'
 import type { AuditEntry } from '../audit.ts'

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Limiter } from 'diana-limiter'
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 import { type Blocks, type KeptBlock, mostBlocks } from '../blocks.ts'
 import { idOf } from '../operations/callers.ts'
 

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 import type { EarlierVersion } from '../earlier-versions.ts'
 
 const versionShape = z.object({

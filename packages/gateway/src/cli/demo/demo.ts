@@ -1,11 +1,12 @@
 import { copyFile, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+
 import fastify, { type FastifyInstance } from 'fastify'
+import { packageFolder } from '../../version.ts'
 
 /** The rule file of the demo. */
-export const demoRules: string = fileURLToPath(new URL('../../../demo/diana.yaml', import.meta.url))
+export const demoRules: string = join(packageFolder, 'demo/diana.yaml')
 
 /** Copies the demo's rules for changes at will, and returns where the copy is. */
 export async function copyDemoRules(): Promise<{ path: string; remove(): Promise<void> }> {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
+import { z } from 'diana-limiter/schema'
 import fastify from 'fastify'
 import { expect, it } from 'vitest'
-import { z } from 'zod'
 import { apiKey } from './api-key.ts'
 
 const digest = (key: string): string => createHash('sha256').update(key).digest('hex')

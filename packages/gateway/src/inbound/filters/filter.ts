@@ -1,5 +1,5 @@
+import type { z } from 'diana-limiter/schema'
 import type { FastifyPluginAsync, FastifyPluginCallback, onRequestAsyncHookHandler } from 'fastify'
-import type { z } from 'zod'
 
 /** A Fastify plugin whose hooks are the gateway's own. */
 export type FilterPlugin = FastifyPluginCallback | FastifyPluginAsync
@@ -16,7 +16,7 @@ export interface FilterSurroundings {
 export interface Filter {
   readonly name: string
   /** The words that stand beside `use`. */
-  readonly options: z.ZodRawShape
+  readonly options: z.Shape
   /** Makes the plugin. `options` are as their schema read them; throws a DianaError if they cannot be used. */
   create(options: Readonly<Record<string, unknown>>, surroundings: FilterSurroundings): FilterPlugin
 }

@@ -9,13 +9,13 @@ type SocketWithHandle = Socket & {
   readonly _handle?: { readonly fd?: number; readonly writeQueueSize?: number } | null
 }
 
-/** Whether the other side of a connection can be told of its end before the end: frames of this file cannot be sent over TLS. */
+/** True if the end of a connection can be announced to the other side: frames of this file cannot be sent over TLS. */
 export function canAnnounceEnd(socket: Socket): boolean {
   return !('encrypted' in socket)
 }
 
 /**
- * Tells the other side to open no further streams on a connection, while those that it opens until it has read this are served (RFC 9113,
+ * Asks the other side to open no further streams on a connection, while those that it opens until it has read this are served (RFC 9113,
  * section 6.8). Node has no function for this notice: after its `goaway()` such streams are ignored. Over TLS nothing is sent; the other
  * side then learns of the end by `close()`, and may send again what came too late.
  */
@@ -28,7 +28,7 @@ export function announceEnd(session: ServerHttp2Session, socket: Socket): void {
 }
 
 /**
- * Writes the frame to the system directly, between two writes of the session. `socket.write()` must not be used: the session is told of the
+ * Writes the frame to the system directly, between two writes of the session. `socket.write()` must not be used: the session hears of the
  * end of a write that had to wait, takes it for the end of a write of its own, and aborts the process.
  */
 function writeNotice(session: ServerHttp2Session, socket: SocketWithHandle): boolean {

@@ -9,7 +9,7 @@ import { type OpenClass, WholeSet } from './whole-set.ts'
 /** A schedule of calls that the limits let pass. */
 export interface Reached {
   readonly calls: number
-  /** When the interval begins. */
+  /** The beginning of the interval, as a date. */
   readonly begins: string
   /** The first of them, in microseconds from the beginning of the interval. */
   readonly bursts: readonly Burst[]
@@ -17,7 +17,7 @@ export interface Reached {
 
 export interface RuleBound {
   readonly rule: string
-  /** Of one key, and of all keys together; null for no bound. */
+  /** The amounts of one key; those of all keys together follow. Null means no bound. */
   readonly oneCaller: Amounts
   readonly allCallers: Amounts
   readonly unbounded?: string | undefined
@@ -63,7 +63,7 @@ export async function boundOf(document: RuleDocument, options: BoundOptions = {}
   }
 }
 
-/** What is odd about rules, without the numbers. */
+/** Returns what is odd about rules, without the numbers. */
 export async function oddities(document: RuleDocument, options: BoundOptions = {}): Promise<readonly Finding[]> {
   const { rules, classes } = await compileBounds(document, options)
   return findingsOf(document, rules, classes)
@@ -105,7 +105,7 @@ function ruleBoundOf(one: BoundedRule, withSchedules: boolean): RuleBound {
   }
 }
 
-/** To the microsecond. */
+/** Writes a moment to the microsecond. */
 function momentOf(us: number): string {
   const text = new Date(Math.floor(us / 1000)).toISOString()
   return us % 1000 === 0 ? text : text.replace('Z', `${String(us % 1000).padStart(3, '0')}Z`)

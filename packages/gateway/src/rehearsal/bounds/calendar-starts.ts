@@ -2,7 +2,7 @@
 const LOOKED_AHEAD_US = 400 * 86_400e6
 const known = new WeakMap<object, readonly number[]>()
 
-/** When the periods of a calendar begin from now on: those of more than a year, and at least four. */
+/** Returns the moments at which the periods of a calendar begin from now on: those of more than a year, and at least four. */
 export function startsFrom(startOf: (at: number) => number, longestUs: number, nowUs: number): readonly number[] {
   const found = known.get(startOf)
   if (found !== undefined) return found

@@ -17,7 +17,7 @@ export interface Curve {
   /** A window that begins anywhere, for which pieces of the period may be used as often as one likes. */
   readonly windowUs?: number | undefined
   readonly units: number
-  /** What it counts in: `window` and `clock` periods, or a bucket that refills. */
+  /** The kind of its counting: `window` and `clock` periods, or a bucket that refills. */
   readonly kind: 'window' | 'clock' | 'bucket' | 'other'
   /** The length of a window, or the time in which a bucket refills one call. */
   readonly periodUs: number
@@ -29,7 +29,7 @@ type Meter = CompiledRule['meters'][number]
 /** Beside it, doubles are exact. */
 const DUST = 1e-7
 
-/** The curve of one limit for calls of one cost; undefined if nothing bounds it in time. */
+/** Returns the curve of one limit for calls of one cost; undefined if nothing bounds it in time. */
 export function curveOf(meter: Meter, cost: number, nowUs: number): Curve | undefined {
   const { envelope } = meter
   if (meter.needsRelease || envelope === undefined || cost < 1) return undefined
@@ -58,12 +58,12 @@ export function curveOf(meter: Meter, cost: number, nowUs: number): Curve | unde
   return { kind: 'clock', periodUs: longestOf(periodUs), units, most: us => units * touched(us) }
 }
 
-/** A calendar period is compared with others of its kind only: days of 25 hours have no multiple. */
+/** Makes a length that is compared with other calendar periods only: days of 25 hours have no multiple. */
 function longestOf(periodUs: number): number {
   return periodUs + 0.5
 }
 
-/** How many periods of a calendar an interval touches at the most, in the years to come. */
+/** Returns the most periods of a calendar that an interval touches in the years to come. */
 function mostTouched(startOf: (at: number) => number, longestUs: number, nowUs: number): (lengthUs: number) => number {
   return lengthUs => {
     const starts = startsFrom(startOf, longestUs, nowUs)
@@ -81,7 +81,7 @@ function mostTouched(startOf: (at: number) => number, longestUs: number, nowUs: 
 const MOST_TRIED = 64
 const MOST_COVERS = 20_000
 
-/** What all of these limits together admit; Infinity if there are none. */
+/** Returns the most that all of these limits together admit; Infinity if there are none. */
 export function mostOf(curves: readonly Curve[], lengthUs: number): number {
   if (curves.length === 0) return Number.POSITIVE_INFINITY
   let least = Math.min(...curves.map(curve => curve.most(lengthUs)))
@@ -114,7 +114,7 @@ export function mostOf(curves: readonly Curve[], lengthUs: number): number {
   return least
 }
 
-/** Whether a limit never refuses a call that the others let pass. */
+/** True if a limit never refuses a call that the others let pass. */
 export function neverRefuses(one: Curve, others: readonly Curve[]): boolean {
   if (others.length === 0) return false
   const { kind, units, periodUs } = one

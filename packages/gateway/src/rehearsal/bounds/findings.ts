@@ -9,7 +9,7 @@ export interface Finding {
   readonly kind: 'never-matches' | 'never-refuses' | 'shadowed' | 'plan-stricter' | 'free-key'
   readonly rule: string
   readonly message: string
-  /** False for what may well be meant. */
+  /** False if the finding may well be intended. */
   readonly isFault: boolean
 }
 
@@ -51,7 +51,7 @@ function refusalFindings(one: BoundedRule, groups: readonly (readonly BoundedRul
   return levelFindings(one)
 }
 
-/** The rules that always refuse before this one, among those that meet the same calls; undefined if there are none. */
+/** Returns the rules that always refuse before this one, among those that meet the same calls; undefined if there are none. */
 function shadowOf(one: BoundedRule, group: readonly BoundedRule[]): string[] | undefined {
   const { rule, variants } = one
   if (typeof rule.cost === 'object' || one.compiled.meters.some(({ needsRelease }) => needsRelease)) return undefined
@@ -66,7 +66,7 @@ function shadowOf(one: BoundedRule, group: readonly BoundedRule[]): string[] | u
   return coarser.length > 1 && isShadowedBy(all) ? coarser.map(other => other.rule.id) : undefined
 }
 
-/** Whether a rule counts at least all the calls that another one counts under one key, and refuses what exceeds its limit. */
+/** True if a rule counts at least all the calls that another one counts under one key, and refuses what exceeds its limit. */
 function isCoarser({ rule: other, curves }: BoundedRule, { rule }: BoundedRule): boolean {
   if (curves.length === 0 || other.whenFull !== 'refuse' || other.allow !== undefined) return false
   if (typeof other.cost === 'object' || (other.cost === undefined) !== (rule.cost === undefined)) return false

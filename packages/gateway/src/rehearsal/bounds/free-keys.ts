@@ -6,7 +6,7 @@ export interface FreeKey {
   readonly why: string
 }
 
-/** The dimensions of a rule of which a caller can send as many values as they like: each has a count of its own. */
+/** Returns the dimensions of a rule of which a caller can send as many values as they like: each has a count of its own. */
 export function freeKeysOf(rule: Rule, document: RuleDocument): FreeKey[] {
   return rule.by.flatMap(dimension => {
     const why = whyFree(dimension, rule, document)
@@ -36,7 +36,7 @@ function whyWritten(source: string): string | undefined {
   return undefined
 }
 
-/** Whether all calls of a rule are counted under a number of keys that the rule itself bounds; that number. */
+/** Returns the number of keys of a rule, if the rule itself bounds it; otherwise Infinity. */
 export function keysOf({ by, match }: Rule): number {
   let keys = 1
   for (const dimension of by) {

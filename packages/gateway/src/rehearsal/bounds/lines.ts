@@ -5,7 +5,7 @@ import { type Amounts, INTERVALS, intervals } from './rule-bounds.ts'
 const WIDTH = 34
 const COLUMN = 14
 
-/** The report for people. */
+/** Writes the report for people. */
 export function boundLines({ rules, together, findings }: BoundReport): string[] {
   const lines = [`${'the most calls in any'.padEnd(WIDTH)}${intervals.map(name => name.padStart(COLUMN)).join('')}`]
   for (const one of rules) lines.push(...ruleLines(one))

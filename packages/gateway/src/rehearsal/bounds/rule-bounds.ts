@@ -9,10 +9,10 @@ export const INTERVALS = { second: 1e6, minute: 60e6, hour: 3600e6, day: 86_400e
 export type Interval = keyof typeof INTERVALS
 export const intervals: readonly Interval[] = ['second', 'minute', 'hour', 'day']
 
-/** How many calls pass in any interval of a length; null for no bound. */
+/** The most calls that pass in any interval, by its length; null for no bound. */
 export type Amounts = Readonly<Record<Interval, number | null>>
 
-/** What one rule bounds. */
+/** One rule, and the calls that it lets pass. */
 export class BoundedRule {
   readonly rule: Rule
   readonly compiled: CompiledRule
@@ -25,11 +25,11 @@ export class BoundedRule {
   readonly free: readonly FreeKey[]
   /** Under how many keys all calls are counted. */
   readonly keys: number
-  /** Why nothing bounds the calls of one key in time; undefined if something does. */
+  /** The reason that nothing bounds the calls of one key in time; undefined if something does. */
   readonly unbounded: string | undefined
-  /** What a reader of the numbers has to know. */
+  /** Remarks that a reader of the numbers has to know. */
   readonly notes: readonly string[]
-  /** What a call costs. */
+  /** The cost of a call. */
   readonly cost: number
   readonly #nowUs: number
 
@@ -49,13 +49,13 @@ export class BoundedRule {
     this.notes = this.#notesOf(document)
   }
 
-  /** The most calls of one key in any interval of a length. */
+  /** Returns the most calls of one key in any interval of a length. */
   most(lengthUs: number): number {
     if (this.unbounded !== undefined) return Number.POSITIVE_INFINITY
     return Math.max(...this.variants.map(({ curves }) => this.#withBlocks(mostOf(curves, lengthUs), curves, lengthUs)))
   }
 
-  /** The most calls of all keys together. */
+  /** Returns the most calls of all keys together. */
   mostOfAll(lengthUs: number): number {
     return this.keys === Number.POSITIVE_INFINITY ? this.keys : this.most(lengthUs) * this.keys
   }
@@ -80,7 +80,7 @@ export class BoundedRule {
     return meters.flatMap(meter => curveOf(meter, this.cost, this.#nowUs) ?? [])
   }
 
-  /** A block that clears the count lets the limit pass again when it ends. */
+  /** Adds the calls after blocks: a block that clears the count lets the limit pass again when it ends. */
   #withBlocks(most: number, curves: readonly Curve[], lengthUs: number): number {
     const { blockMs, blockGrowth, blockClears } = this.compiled
     if (!blockClears || !blockMs) return most

@@ -18,12 +18,12 @@ export interface Schedule {
 }
 
 const MOST_BURSTS = 20_000
-/** After so many it is known how many there will be. */
+/** The bursts after which it is known whether all of them are more than MOST_BURSTS. */
 const SAMPLE_BURSTS = 500
 const KEPT_BURSTS = 1000
 const WARM_CALLS = 5000
 
-/** The schedule of calls that gets most out of these meters in an interval, found with the meters themselves. */
+/** Returns the schedule of calls that gets most out of these meters in an interval, found with the meters themselves. */
 export function findSchedule(
   meters: readonly Meter[],
   lengthUs: number,
@@ -42,13 +42,13 @@ export function findSchedule(
 
 interface Beginning {
   readonly startUs: number
-  /** How long before the interval a single call comes. */
+  /** The time between a single early call and the interval. */
   readonly early?: number | undefined
-  /** So many calls come before, as fast as they pass: a limiter that warms up is warm then. */
+  /** The number of calls that come before, as fast as they pass: a limiter that warms up is warm then. */
   readonly warm?: number | undefined
 }
 
-/** Where intervals may begin: anywhere, just before a window of the clock ends, or just before a window that a call has begun ends. */
+/** Returns moments at which intervals may begin: any, or just before the end of a window of the clock, or of one that a call has begun. */
 function beginnings(meters: readonly Meter[], lengthUs: number, cost: number, nowUs: number): Beginning[] {
   const found: Beginning[] = [{ startUs: nowUs }]
   if (meters.some(({ envelope }) => envelope?.onlyForCost1)) found.push({ startUs: nowUs, warm: WARM_CALLS })
@@ -77,7 +77,7 @@ function beginnings(meters: readonly Meter[], lengthUs: number, cost: number, no
   return found
 }
 
-/** How long until a meter that was used once is as it was; for those that begin a period with a call. */
+/** Returns the time until a meter that was used once is as it was; for those that begin a period with a call. */
 function periodOf(meter: Meter, cost: number): number | undefined {
   const state = new Float64Array(meter.slots)
   const now = 1e15
@@ -90,14 +90,14 @@ function nextMultiple(nowUs: number, periodUs: number): number {
   return (Math.floor(nowUs / periodUs) + 1) * periodUs
 }
 
-/** The next beginning of a period, and that of one that is short enough for the interval to touch three. */
+/** Returns the next beginning of a period, and that of one that is short enough for the interval to touch three. */
 function nextStarts(startOf: (at: number) => number, longestUs: number, lengthUs: number, nowUs: number): number[] {
   const starts = startsFrom(startOf, longestUs, nowUs).filter(start => start > nowUs)
   const short = starts.find((start, index) => index + 1 < starts.length && starts[index + 1]! - start <= lengthUs - 2)
   return [...starts.slice(0, 1), ...(short === undefined ? [] : [short])]
 }
 
-/** How long it takes to use up one limit, as fast as the others let calls pass. */
+/** Returns the time that it takes to use up one limit, as fast as the others let calls pass. */
 function timeToFill(meters: readonly Meter[], filled: Meter, beforeUs: number, cost: number): number {
   const others = meters.filter(meter => meter !== filled)
   if (others.length === 0) return 0

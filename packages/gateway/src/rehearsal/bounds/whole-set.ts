@@ -2,7 +2,7 @@ import { mostOf } from './curve.ts'
 import type { BoundedRule } from './rule-bounds.ts'
 import type { CallClass } from './sample-calls.ts'
 
-/** Which calls nothing bounds. */
+/** A class of calls that nothing bounds. */
 export interface OpenClass {
   readonly call: string
   readonly why: string
@@ -10,10 +10,10 @@ export interface OpenClass {
 
 type Scope = 'caller' | 'all'
 
-/** So many choices are compared; after that the first one is taken, which bounds as well, only less tightly. */
+/** The most choices that are compared; after that the first one is taken, which bounds as well, only less tightly. */
 const MOST_CHOICES = 20_000
 
-/** What all rules together let pass, of one caller or of all. */
+/** All rules, and the calls that they together let pass, of one caller or of all. */
 export class WholeSet {
   readonly #classes: readonly (readonly BoundedRule[])[]
   readonly open: OpenClass[] = []

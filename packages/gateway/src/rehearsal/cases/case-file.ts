@@ -1,13 +1,13 @@
 import type { ActualCost } from 'diana-limiter'
 
-/** Where something stands in a file. */
+/** A place in a file. */
 export interface Place {
   readonly file: string
   readonly line: number
   readonly column: number
 }
 
-/** Who calls. Names that are neither headers nor cookies are dimensions that the application knows, such as `account`. */
+/** A caller. Names that are neither headers nor cookies are dimensions that the application knows, such as `account`. */
 export interface Caller {
   readonly ip?: string | undefined
   readonly host?: string | undefined
@@ -15,13 +15,13 @@ export interface Caller {
   readonly attributes: Readonly<Record<string, string>>
 }
 
-/** How often a step calls: `200 calls in 1s` are evenly spaced, the first at once. */
+/** The calls of a step that repeats: `200 calls in 1s` are evenly spaced, the first at once. */
 export interface Loop {
   readonly calls: number
   readonly everyUs: number
 }
 
-/** What a step expects. Of a loop, `result` holds for each call, the counts for all of them, and the rest for the last one. */
+/** The expectation of a step. Of a loop, `result` holds for each call, the counts for all of them, and the rest for the last one. */
 export interface Expectation {
   readonly place: Place
   readonly result?: 'pass' | 'refused' | undefined
@@ -38,7 +38,7 @@ export interface Expectation {
   readonly headers?: Readonly<Record<string, string>> | undefined
   readonly passed?: number | undefined
   readonly refused?: number | undefined
-  /** How many each rule refuses. */
+  /** The number of calls that each rule refuses. */
   readonly refusedBy: Readonly<Record<string, number>>
 }
 
@@ -79,7 +79,7 @@ export interface Case {
   readonly steps: readonly Step[]
 }
 
-/** What the rules define that cases may name. */
+/** The names that the rules define and cases may use. */
 export interface RuleNames {
   readonly rules: readonly string[]
   readonly dimensions: readonly string[]

@@ -69,7 +69,7 @@ export function readExpectation(reader: Reader, value: unknown, path: Path, name
   return draft
 }
 
-/** What a call has to become if only other things are said of it. */
+/** Returns the result that a call must have if a case does not name the result. */
 function usualResult({ by, reason, retryAfterMs, status, passed, refused, refusedBy }: Draft): Draft['result'] {
   if (passed !== undefined || refused !== undefined || Object.keys(refusedBy).length > 0) return undefined
   return [by, reason, retryAfterMs, status].some(one => one !== undefined) ? 'refused' : 'pass'
@@ -129,7 +129,7 @@ function readMap(reader: Reader, value: Readonly<Record<string, unknown>>, path:
   if (!isCheck) reader.fault(path, `expect is empty: ${PHRASES}`)
 }
 
-/** A map of texts with names in lower case. */
+/** Reads a map of texts with names in lower case. */
 export function readTexts(reader: Reader, value: unknown, path: Path, what: string): Record<string, string> {
   const texts: Record<string, string> = {}
   if (!isMap(value)) reader.fault(path, `${what} must be a map of names and texts, not ${show(value)}`)

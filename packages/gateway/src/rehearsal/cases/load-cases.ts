@@ -77,7 +77,7 @@ export async function openCases(file: string): Promise<CaseBook> {
   }
 }
 
-/** The path as people write it, if the file is there and in the folder; links do not lead out of it. */
+/** Returns the path as people write it, if the file is there and in the folder; links do not lead out of it. */
 async function within(folder: string, path: string): Promise<string | undefined> {
   const real = await realpath(path).catch(() => undefined)
   if (real === undefined || !`${real}${sep}`.startsWith(folder + sep)) return undefined

@@ -23,13 +23,13 @@ const MOST_PROCESSES = 16
 /** Every process sends a heartbeat each second, also in virtual time. */
 const LONGEST_FLEET_US = 86_400e6
 
-/** What one file of cases says. */
+/** The contents of one file of cases. */
 export interface CaseFile {
   readonly cases: readonly Case[]
   readonly mistakes: readonly Mistake[]
 }
 
-/** What a file names before its rules are known. */
+/** The files that a file of cases names; they are read before its rules are known. */
 export interface CaseFileHead {
   readonly rules: string | undefined
   readonly include: readonly string[]
@@ -162,7 +162,7 @@ function listedSteps(given: Readonly<Record<string, unknown>>, path: Path, reade
   })
 }
 
-/** A table is a list of lists: the first has the words, the others a step each. An empty cell leaves its word out. */
+/** Reads a table, which is a list of lists: the first has the words, the others a step each. An empty cell leaves its word out. */
 function tableRows(value: unknown, path: Path, reader: Reader): Row[] {
   if (value === undefined) return []
   const remedy = 'write lists: first the words, as in [at, cost, expect], then a list for each step'
@@ -193,7 +193,7 @@ function tableRows(value: unknown, path: Path, reader: Reader): Row[] {
   })
 }
 
-/** When the last call of a step is made. */
+/** Returns the moment of the last call of a step. */
 export function endOf(step: Step | undefined): number {
   return step === undefined ? 0 : step.atUs + Math.round((step.loop.calls - 1) * step.loop.everyUs)
 }

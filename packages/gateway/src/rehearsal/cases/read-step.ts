@@ -3,7 +3,7 @@ import type { Caller, Loop, RuleNames, Step } from './case-file.ts'
 import { readExpectation, readTexts } from './expectation.ts'
 import { durationUs, isMap, type Path, type Reader, show } from './reader.ts'
 
-/** What the steps of a case may say; a case, and a file, may say the same for all of its steps. */
+/** The words of a step; a case, and a file, may have the same words for all of its steps. */
 export const CALL_WORDS: readonly string[] = [
   ...['call', 'who', 'headers', 'cost', 'takes', 'ends', 'settle', 'rule', 'process', 'body'],
 ]
@@ -23,10 +23,10 @@ export interface StepContext {
   readonly processes: number
 }
 
-/** Where a value of a step stands: a row of a table has its own places. */
+/** Returns the place of a value of a step: a row of a table has its own places. */
 export type WhereIs = (word: string) => Path
 
-/** A step out of its own words and those of its case. `previousUs` is when the step before it has made its last call. */
+/** Reads a step out of its own words and those of its case. `previousUs` is when the step before it has made its last call. */
 export function readStep(
   given: Readonly<Record<string, unknown>>,
   whereIs: WhereIs,
@@ -62,7 +62,7 @@ export function readStep(
   }
 }
 
-/** What a call has cost in the end: by all rules, or by rules of their own units. */
+/** Reads the cost of a call in the end: by all rules, or by rules of their own units. */
 function readSettle(value: unknown, path: Path, { reader, names }: StepContext): Step['settle'] {
   if (value === undefined) return undefined
   if (!isMap(value)) return reader.whole(value, path, 'settle', 0, MOST_COST)
@@ -155,7 +155,7 @@ function readWho(value: unknown, path: Path, context: StepContext): Caller {
   return { headers: {}, attributes: {} }
 }
 
-/** A caller: an address, headers, cookies, and the values of dimensions that the application knows. */
+/** Reads a caller: an address, headers, cookies, and the values of dimensions that the application knows. */
 export function readCaller(
   value: Readonly<Record<string, unknown>>,
   path: Path,
@@ -195,7 +195,7 @@ function readAttributes(reader: Reader, value: unknown, path: Path): Record<stri
   return Object.fromEntries(entries)
 }
 
-/** `{n}` in an address is replaced before it is checked. */
+/** Checks an address, in which `{n}` is replaced before. */
 function readAddress(reader: Reader, text: string, path: Path): string {
   const fault = networkFault(text.replaceAll('{n}', '1'))
   if (fault !== undefined || text.includes('/')) reader.fault(path, `ip must be an address, not ${show(text)}`)

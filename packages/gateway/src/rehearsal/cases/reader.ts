@@ -31,7 +31,7 @@ export class Reader {
     return undefined
   }
 
-  /** A map whose words are all known; a word that is not gets the nearest one. */
+  /** Reads a map whose words are all known; a word that is not gets the nearest one. */
   map(
     value: unknown,
     path: Path,
@@ -52,7 +52,7 @@ export class Reader {
     )
   }
 
-  /** The nearest known one of names that the rules define. */
+  /** Reads a name that the rules define; for an unknown name it reports the nearest one. */
   name(word: string, path: Path, known: readonly string[], what: string): string | undefined {
     if (known.includes(word)) return word
     const meant = suggest(word, known)

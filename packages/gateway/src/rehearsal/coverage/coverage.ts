@@ -13,13 +13,13 @@ export interface Branch {
   reached: boolean
 }
 
-/** Which rules, levels, plans and answers the calls of cases reach. */
+/** Records the rules, levels, plans and answers that the calls of cases reach. */
 export class Coverage implements CallObserver {
   readonly rules: string
   readonly #branches = new Map<string, Branch>()
   readonly #set: RuleSet
   readonly #byId: ReadonlyMap<string, Rule>
-  /** The same rules without lists of callers who are exempt. */
+  /** These rules without lists of callers who are exempt. */
   #bare: ReplayLimiter | undefined
   readonly #endings = new Map<Verdict, readonly string[]>()
 
@@ -32,7 +32,7 @@ export class Coverage implements CallObserver {
     if (set.document.deny) this.#add('', 'denied', 'in which a caller is on the deny list of the file')
   }
 
-  /** To be called before the first case. */
+  /** Prepares the limiter; must be called before the first case. */
   async open(): Promise<void> {
     const { document, extensions } = this.#set
     const rules = document.rules.map(({ allow: _, deny: __, ...rule }) => rule)
@@ -134,7 +134,7 @@ export class Coverage implements CallObserver {
   }
 }
 
-/** A limit as the rule file has it. */
+/** Writes a limit as the rule file has it. */
 export function inWords({ count, periodMs, unit }: Limit): string {
   if (periodMs === 0) return `limit ${count}`
   return `limit ${count}/${unit ?? formatDuration(periodMs).replace(/^1(?=[a-z])/, '')}`

@@ -6,7 +6,7 @@ import { mutationsOf } from './mutations.ts'
 
 export interface MutationResult {
   readonly rules: string
-  /** How many changes were tried. */
+  /** The number of changes that were tried. */
   readonly changes: number
   readonly unnoticed: readonly { readonly rule: string; readonly place: Place | undefined; readonly what: string }[]
 }

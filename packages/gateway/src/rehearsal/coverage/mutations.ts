@@ -4,7 +4,7 @@ import { inWords } from './coverage.ts'
 /** A document with one change. */
 export interface Mutation {
   readonly rule: string
-  /** What was changed: `limit 100/m becomes 101/m`. */
+  /** The change in words: `limit 100/m becomes 101/m`. */
   readonly what: string
   readonly document: RuleDocument
 }
@@ -14,7 +14,7 @@ type Changed = readonly [what: string, rule: Rule]
 const NEXT_UNIT = { day: 'week', week: 'month', month: 'year', year: 'month' } as const
 const UNIT_MS = { day: 86_400_000, week: 604_800_000, month: 31 * 86_400_000, year: 366 * 86_400_000 } as const
 
-/** Every rule with one limit, period, dimension, match or other option changed. */
+/** Returns every rule with one limit, period, dimension, match or other option changed. */
 export function mutationsOf(document: RuleDocument): Mutation[] {
   return document.rules.flatMap((rule, index) => {
     if (!rule.enabled) return []
@@ -104,7 +104,7 @@ function matchesBeside(rule: Rule): Changed[] {
   return changes
 }
 
-/** The rule with one option left out, and off. */
+/** Returns the rule with one option left out, and the rule switched off. */
 function without(rule: Rule): Changed[] {
   const changes: Changed[] = []
   for (const name of ['countWhen', 'resetWhen', 'block', 'allow', 'deny', 'cost'] as const) {

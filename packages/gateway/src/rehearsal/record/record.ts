@@ -17,7 +17,7 @@ export interface RecordOptions {
 /** Credentials are never written into a file of cases. */
 const SECRET = /^(?:authorization|cookie|proxy-authorization|x-api-key)$/
 
-/** The lines of a file of cases: the calls of a log, and what the rules make of them now. Throws a LogError. */
+/** Returns the lines of a file of cases: the calls of a log, and what the rules make of them now. Throws a LogError. */
 export async function recordCases(rules: RuleSet, { log, format, most, input }: RecordOptions): Promise<string[]> {
   const entries = await readEntries(rules, { log, format, most, input })
   if (entries.length === 0) throw new LogError(`${log} has no line that could be read as a call; say --format`)

@@ -1,6 +1,6 @@
 import { failureLines, type SetResult, totalsOf } from './results.ts'
 
-/** The XML that CI servers read as JUnit's. */
+/** Writes the XML that CI servers read as JUnit's. */
 export function junitReport(sets: readonly SetResult[]): string[] {
   const { cases, failed } = totalsOf(sets)
   const lines = ['<?xml version="1.0" encoding="UTF-8"?>', `<testsuites tests="${cases}" failures="${failed}">`]
@@ -28,7 +28,7 @@ export function junitReport(sets: readonly SetResult[]): string[] {
 
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 
-/** Text as XML; what XML cannot contain is left out. */
+/** Writes text as XML; characters that XML cannot contain are left out. */
 function xml(text: string): string {
   return text
     .replace(/[^\t\n\r\x20-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/gu, '')

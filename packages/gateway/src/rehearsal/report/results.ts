@@ -27,7 +27,7 @@ export function placeInWords({ file, line, column }: Place): string {
   return `${file}:${line}:${column}`
 }
 
-/** The lines of a failed case: what is wrong, where it is expected, and where the rule stands that decided. */
+/** Writes the lines of a failed case: what is wrong, where it is expected, and where the rule stands that decided. */
 export function failureLines({ failures }: CaseResult): string[] {
   const lines: string[] = []
   for (const { place, message, rule } of failures) {

@@ -1,6 +1,6 @@
 import { failureLines, placeInWords, type SetResult, totalsOf } from './results.ts'
 
-/** The Test Anything Protocol, version 14. */
+/** Writes results in the Test Anything Protocol, version 14. */
 export function tapReport(sets: readonly SetResult[]): string[] {
   const lines = ['TAP version 14', `1..${totalsOf(sets).cases}`]
   let number = 0

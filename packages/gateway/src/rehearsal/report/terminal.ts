@@ -1,6 +1,6 @@
 import { failureLines, type SetResult, totalsOf } from './results.ts'
 
-/** What a person wants to read: the cases that failed, and one line for the others. */
+/** Writes the report for a person: the cases that failed, and one line for the others. */
 export function terminalReport(sets: readonly SetResult[], seconds: number): string[] {
   const lines: string[] = []
   for (const { cases, rules, results } of sets) {

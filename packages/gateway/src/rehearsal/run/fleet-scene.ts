@@ -5,7 +5,7 @@ import type { Scene } from './scene.ts'
 import { SharedCounts } from './shared-counts.ts'
 import { turn, VirtualTimers } from './virtual-timers.ts'
 
-/** How long the processes have known each other when a case begins. */
+/** The time for which the processes have known each other when a case begins. */
 const BEFORE_US = 10_000_000
 /** No call waits for longer than this after the last step. */
 const LONGEST_WAIT_US = 86_400e6
@@ -73,7 +73,7 @@ export async function createFleetScene({ document, extensions }: RuleSet, one: C
       while (waits() && time.now < endUs) await timers.runUntil(time.now + STEP_US)
     },
     async close() {
-      // what is asked of a store that is down would wait for ever
+      // a request to a store that is down would wait without end
       store.isDown = false
       const closing = Promise.all(processes.map(({ limiter }) => limiter.close()))
       let isClosed = false

@@ -1,17 +1,17 @@
 import { formatDuration, rateLimitHeaders, refusal, type Verdict } from 'diana-limiter'
 import type { Expectation } from '../cases/case-file.ts'
 
-/** What became of the calls of a step. */
+/** The outcome of the calls of a step. */
 export interface Outcome {
   calls: number
   passed: number
   refused: number
   readonly refusedBy: Map<string, number>
-  /** How many are not as expected. */
+  /** The number of calls that are not as expected. */
   wrong: number
 }
 
-/** What is wrong with one call, in words; undefined if nothing is. `isLast` is true for the last call of a loop. */
+/** Returns what is wrong with one call, in words; undefined if nothing is. `isLast` is true for the last call of a loop. */
 export function faultOfCall(expect: Expectation, verdict: Verdict, isLast: boolean, nowMs: number): string | undefined {
   const { result, by, reason } = expect
   const expected: string[] = []
@@ -44,7 +44,7 @@ export function faultOfCall(expect: Expectation, verdict: Verdict, isLast: boole
   return expected.length === 0 ? undefined : `expected ${expected.join(', ')}, got ${verdictInWords(verdict, expect)}`
 }
 
-/** What is wrong with the counts of a step; undefined if nothing is. */
+/** Returns what is wrong with the counts of a step; undefined if nothing is. */
 export function faultOfCounts(expect: Expectation, outcome: Outcome): string | undefined {
   const { passed, refused, refusedBy } = expect
   const wrong: string[] = []
@@ -76,7 +76,7 @@ function leftIn({ decisions }: Verdict, rule: string | undefined): number | unde
   return least
 }
 
-/** To the microsecond, or as the header Retry-After has it, in whole seconds. */
+/** True if two times are equal to the microsecond, or in whole seconds, as in the header Retry-After. */
 function isSameTime(foundMs: number, expectedMs: number): boolean {
   if (Math.abs(foundMs - expectedMs) < 0.0005) return true
   return (
@@ -84,7 +84,7 @@ function isSameTime(foundMs: number, expectedMs: number): boolean {
   )
 }
 
-/** The headers of the answer as the gateway writes them, with names in lower case. */
+/** Returns the headers of the answer as the gateway writes them, with names in lower case. */
 function headersOf(verdict: Verdict, nowMs: number): Record<string, string> {
   const lines = verdict.allowed ? rateLimitHeaders(verdict, nowMs) : refusal(verdict, nowMs).headers
   return Object.fromEntries(lines.map(([name, value]) => [name.toLowerCase(), value]))

@@ -7,13 +7,13 @@ export interface RuleSet {
   readonly file: string
   readonly document: RuleDocument
   readonly extensions: Partial<Extensions>
-  /** Where a rule stands in the file; undefined if it is not known. */
+  /** Returns the place of a rule in the file; undefined if it is not known. */
   placeOf(rule: string): Place | undefined
 }
 
 const ALWAYS = ['account', 'device', 'resource']
 
-/** What cases may name. */
+/** Returns the names that cases may use. */
 export function namesOf({ identify, rules }: RuleDocument): RuleNames {
   const dimensions = new Set([...ALWAYS, ...Object.keys(identify)])
   for (const { by, plans, match } of rules) {
@@ -24,7 +24,7 @@ export function namesOf({ identify, rules }: RuleDocument): RuleNames {
   return { rules: rules.map(({ id }) => id), dimensions: [...dimensions] }
 }
 
-/** Whether any rule is counted in a store. */
+/** True if any rule is counted in a store. */
 export function countsInStore({ rules, store }: RuleDocument): boolean {
   return store !== undefined && rules.some(({ enabled, count }) => enabled && count === 'distributed')
 }

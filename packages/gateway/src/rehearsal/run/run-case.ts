@@ -10,10 +10,10 @@ import { createLocalScene, type Scene } from './scene.ts'
 
 /** One thing that is not as a case expects it. */
 export interface Failure {
-  /** Where the expectation stands. */
+  /** The place of the expectation. */
   readonly place: Place
   readonly message: string
-  /** Where the rule stands that decided. */
+  /** The rule that decided, and its place. */
   readonly rule?: { readonly id: string; readonly place: Place | undefined } | undefined
 }
 
@@ -31,7 +31,7 @@ export interface CallObserver {
 
 /** More failures of one case are repetitions of the first ones. */
 const MOST_FAILURES = 20
-/** How many calls may be under way until the event loop gets a turn. */
+/** The most calls under way until the event loop gets a turn. */
 const TURN_CALLS = 100_000
 
 /** Runs one case in virtual time. */
@@ -222,7 +222,7 @@ function callMaker(step: Step, { addressOf }: ReplayLimiter, forwardedBy: string
   return () => one
 }
 
-/** A body as the gateway reads it: numbers by their paths. */
+/** Makes a body as the gateway reads it: numbers by their paths. */
 function bodyOf(body: unknown): NonNullable<Call['body']> {
   return {
     bytes: Buffer.byteLength(typeof body === 'string' ? body : JSON.stringify(body)),

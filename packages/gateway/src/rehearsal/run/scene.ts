@@ -15,7 +15,7 @@ export interface Scene {
   advance(atUs: number, waits: boolean): void | Promise<void>
   /** Lets all calls that wait be decided. */
   finish(waits: () => boolean): Promise<void>
-  /** Every decision is a promise. */
+  /** True if every decision is a promise. */
   readonly isAsync: boolean
   close(): Promise<void>
 }

@@ -15,7 +15,7 @@ import {
   stateSize,
 } from 'diana-limiter/store'
 
-/** What the processes of a case count together, as long as it is not down. */
+/** The store in which the processes of a case count together, as long as it is not down. */
 export class SharedCounts {
   isDown = false
   readonly #now: () => number
@@ -27,7 +27,7 @@ export class SharedCounts {
     this.#now = now
   }
 
-  /** The store as a process sees it. It leases no permits, so that every call is decided by all that was counted before. */
+  /** Returns the store as a process sees it. It leases no permits, so that every call is decided by all that was counted before. */
   asStore(): SharedStore {
     const ask = async <T>(run: () => T): Promise<T> => {
       if (this.isDown) throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
@@ -57,7 +57,7 @@ export class SharedCounts {
     }
   }
 
-  /** The other processes, as one of them sees them. */
+  /** Returns the other processes, as one of them sees them. */
   asRegistry(id: string): MembershipRegistry {
     const ask = async <T>(run: () => T): Promise<T> => {
       if (this.isDown) throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })

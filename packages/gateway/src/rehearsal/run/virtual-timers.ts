@@ -107,7 +107,7 @@ export class VirtualTimers {
     })
   }
 
-  /** The same numbers in every run (mulberry32). */
+  /** Returns random numbers that are equal in every run (mulberry32). */
   #random(): number {
     this.#seed = (this.#seed + 0x6d2b79f5) | 0
     let mixed = Math.imul(this.#seed ^ (this.#seed >>> 15), 1 | this.#seed)

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 
 /** A call as a program describes it. */
 export interface AskedCall {
@@ -21,7 +21,7 @@ const maxCost = 1_000_000_000
 
 const token = z.string().regex(/^[!#$%&'*+.^_`|~\w-]{1,32}$/, 'must be a method such as GET')
 
-export const askedCall: z.ZodType<AskedCall> = z.strictObject({
+export const askedCall: z.Schema<AskedCall> = z.strictObject({
   method: token.default('GET'),
   path: z.string().min(1).max(8192).default('/').describe('Path and query as the caller sent them.'),
   host: z.string().max(262).optional(),
@@ -32,7 +32,7 @@ export const askedCall: z.ZodType<AskedCall> = z.strictObject({
   rules: z.array(name).min(1).max(100).optional().describe('Ids of rules: the call is decided by these alone.'),
 })
 
-export const checkQuestion: z.ZodType<CheckQuestion> = z.union([
+export const checkQuestion: z.Schema<CheckQuestion> = z.union([
   z.strictObject({
     calls: z.array(askedCall).min(1).max(maxCalls),
     together: z.boolean().default(false).describe('true: all of them are counted, or, if one is refused, none.'),
@@ -54,7 +54,7 @@ const decision = z.object({
 })
 
 /** The outcome of a checked call. */
-export const checkedCall: z.ZodType = z.object({
+export const checkedCall: z.Schema = z.object({
   allowed: z.boolean(),
   rule: z.string().optional().describe('The rule that refused.'),
   reason: z.string().optional(),
@@ -65,7 +65,7 @@ export const checkedCall: z.ZodType = z.object({
   decisions: z.array(decision),
 })
 
-export const checkAnswer: z.ZodType = z.union([
+export const checkAnswer: z.Schema = z.union([
   z.object({ allowed: z.boolean().describe('Whether all are allowed.'), results: z.array(checkedCall) }),
   checkedCall,
 ])

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import { type Call, DianaError, type Limiter, rateLimitHeaders, refusal, type Verdict } from 'diana-limiter'
+import { explain, type z } from 'diana-limiter/schema'
 import type { FastifyError, FastifyInstance, FastifyReply } from 'fastify'
-import type { z } from 'zod'
 import { Refusal, sendRefusal } from '../../http/refusal.ts'
 import { endUnreported } from '../calls/end-unreported.ts'
 import type { Peers } from '../calls/peers.ts'
@@ -103,12 +103,12 @@ function finite(ms: number): number | null {
   return Number.isFinite(ms) ? ms : null
 }
 
-function read(shape: z.ZodType, value: unknown): unknown {
-  const parsed = shape.safeParse(value)
-  if (parsed.success) return parsed.data
-  const [issue] = parsed.error.issues
-  const at = issue?.path.join('.') ?? ''
-  throw new Refusal(400, `${at === '' ? 'the body' : at}: ${issue?.message ?? 'cannot be read'}`.slice(0, 500))
+function read(shape: z.Schema, value: unknown): unknown {
+  const { data, problems } = explain(shape, value)
+  const [problem] = problems
+  if (problem === undefined) return data
+  const at = problem.path.map(String).join('.')
+  throw new Refusal(400, `${at === '' ? 'the body' : at} ${problem.what}`.slice(0, 500))
 }
 
 function send(reply: FastifyReply, answer: object): FastifyReply {

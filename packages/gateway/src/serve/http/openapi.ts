@@ -1,11 +1,11 @@
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 
 /** One thing that programs can ask of the decision server. */
 export interface ApiOperation {
   readonly path: string
   readonly summary: string
-  readonly body: z.ZodType
-  readonly answer: z.ZodType
+  readonly body: z.Schema
+  readonly answer: z.Schema
   /** Runs the operation with the body as its schema has read it. */
   run(body: unknown): Promise<object>
 }
@@ -48,7 +48,7 @@ function json(schema: object): object {
   return { 'application/json': { schema } }
 }
 
-function schemaOf(shape: z.ZodType, io: 'input' | 'output'): object {
-  const { $schema: _, ...schema } = z.toJSONSchema(shape, { io, unrepresentable: 'any' })
+function schemaOf(shape: z.Schema, io: 'input' | 'output'): object {
+  const { $schema: _, ...schema } = z.toJSONSchema(shape, { io })
   return schema
 }

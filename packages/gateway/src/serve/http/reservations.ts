@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type Call, formatDuration, type Limiter, parseDuration, type Reservation, type Verdict } from 'diana-limiter'
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 import { Refusal } from '../../http/refusal.ts'
 import { type AskedCall, askedCall, checkedCall } from './check-shapes.ts'
 import type { ApiOperation } from './openapi.ts'
@@ -25,7 +25,7 @@ function holdFault(text: string): boolean {
   return ms !== undefined && ms >= 1 && ms <= longestHoldMs
 }
 
-const reserveQuestion: z.ZodType<ReserveQuestion> = z.strictObject({
+const reserveQuestion: z.Schema<ReserveQuestion> = z.strictObject({
   call: askedCall.describe('Its cost is what is reserved, unless its rules say what to reserve.'),
   hold: z
     .string()
@@ -36,7 +36,7 @@ const reserveQuestion: z.ZodType<ReserveQuestion> = z.strictObject({
 
 const amount = z.int().min(0).max(maxActual)
 
-const settleQuestion: z.ZodType<SettleQuestion> = z.strictObject({
+const settleQuestion: z.Schema<SettleQuestion> = z.strictObject({
   id: z.string().min(1).max(64),
   actual: z
     .union([amount, z.record(z.string().min(1).max(256), amount)])

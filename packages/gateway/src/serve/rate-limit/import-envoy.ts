@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import { explain, z } from 'diana-limiter/schema'
 import { escapeName } from './descriptor-call.ts'
 
 const units: Readonly<Record<string, string>> = {
@@ -34,7 +34,7 @@ const rateLimit = z.looseObject({
   name: z.string().optional(),
 })
 
-const node: z.ZodType<Node> = z.looseObject({
+const node: z.Schema<Node> = z.looseObject({
   key: z.string().min(1),
   // YAML reads 5 and true as what they are
   value: z.union([z.string(), z.number(), z.boolean()]).transform(String).optional(),
@@ -78,12 +78,12 @@ const maxDepth = 32
 
 /** Makes rules of a configuration of Envoy's reference rate limit service; throws if it is none. */
 export function importEnvoyRatelimit(configuration: unknown, ids: Set<string> = new Set()): Imported {
-  const parsed = file.safeParse(configuration)
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues
-    throw new Error(`${issue?.path.join('.') || 'the file'}: ${issue?.message ?? 'cannot be read'}`)
+  const { data, problems } = explain(file, configuration)
+  if (data === undefined) {
+    const [problem] = problems
+    throw new Error(`${problem?.path.map(String).join('.') || 'the file'} ${problem?.what ?? 'cannot be read'}`)
   }
-  const { domain, descriptors } = parsed.data
+  const { domain, descriptors } = data
   const rules: ImportedRule[] = []
   const warnings: string[] = []
   const walk = (nodes: readonly Node[], above: readonly Step[]): void => {

@@ -1,5 +1,4 @@
-import { textOf } from 'diana-limiter/schema'
-import { z } from 'zod'
+import { textOf, z } from 'diana-limiter/schema'
 import { headersToSet } from './header-settings.ts'
 import { pathFault } from './match-settings.ts'
 
@@ -20,7 +19,7 @@ export interface RedirectSettings {
 
 const bodiless: readonly number[] = [204, 205, 304]
 
-export const answerSchema: z.ZodType<AnswerSettings> = z
+export const answerSchema: z.Schema<AnswerSettings> = z
   .strictObject({
     status: z.int().min(200).max(599).default(200).describe('Default: 200.'),
     body: z.string().max(65_536).default('').describe('Text, as it is sent.'),
@@ -45,7 +44,7 @@ function targetFault(text: string): string | undefined {
 
 const statuses: readonly number[] = [301, 302, 303, 307, 308]
 
-export const redirectSchema: z.ZodType<RedirectSettings> = z.strictObject({
+export const redirectSchema: z.Schema<RedirectSettings> = z.strictObject({
   to: textOf(targetFault, 2048).describe('A path of this host, or an address: https://new.example.com.'),
   status: z
     .int()

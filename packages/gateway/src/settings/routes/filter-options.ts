@@ -1,6 +1,5 @@
 import { countedPath } from 'diana-limiter/gateway'
-import { duration, headerFault, listOf, methodFault, textOf } from 'diana-limiter/schema'
-import { z } from 'zod'
+import { duration, headerFault, listOf, methodFault, textOf, z } from 'diana-limiter/schema'
 import { oneSpelling } from '../one-spelling.ts'
 import { sizeOf } from '../size.ts'
 
@@ -33,13 +32,13 @@ const permission = z.strictObject({
 })
 
 /** The words of the filter `api-key`. */
-export const apiKeyOptions: z.ZodRawShape = {
+export const apiKeyOptions: z.Shape = {
   header: textOf(keyHeaderFault, 128).default('x-api-key').describe('The header that carries the key.'),
   keys: z.array(permission).min(1).max(10_000).describe('The keys and what each opens.'),
 }
 
 /** The words of the filter `hmac-signature`. */
-export const hmacSignatureOptions: z.ZodRawShape = {
+export const hmacSignatureOptions: z.Shape = {
   secrets: z
     .record(z.string().regex(/^[\w.-]{1,64}$/), z.string().min(1).max(4096))
     .refine(map => Object.keys(map).length > 0, { error: 'has no secret: name one, as in { shop: env:SHOP_SECRET }' })
@@ -52,7 +51,7 @@ export const hmacSignatureOptions: z.ZodRawShape = {
 }
 
 /** The words of each filter that comes with the gateway, by its name. */
-export const filterOptions: Readonly<Record<string, z.ZodRawShape>> = {
+export const filterOptions: Readonly<Record<string, z.Shape>> = {
   'api-key': apiKeyOptions,
   'hmac-signature': hmacSignatureOptions,
 }

@@ -1,5 +1,4 @@
-import { headerFault, textOf } from 'diana-limiter/schema'
-import { z } from 'zod'
+import { headerFault, textOf, z } from 'diana-limiter/schema'
 
 /** Headers that a proxy writes itself, or that would break the framing of a message. */
 const ours: readonly string[] = [
@@ -19,11 +18,11 @@ function changedHeaderFault(name: string): string | undefined {
 }
 
 /** The name of a header that routes may set or take out, in lower case. */
-export const headerName: z.ZodType<string> = textOf(changedHeaderFault, 128).transform(name => name.toLowerCase())
+export const headerName: z.Schema<string> = textOf(changedHeaderFault, 128).transform(name => name.toLowerCase())
 const headerValue = z
   .string()
   .max(4096)
   .regex(/^[\t\x20-\x7e\x80-\xff]*$/, { error: 'has a character that no header may have: take it out' })
 
 /** Headers by name, with the value of each. */
-export const headersToSet: z.ZodType<Record<string, string>> = z.record(headerName, headerValue)
+export const headersToSet: z.Schema<Record<string, string>> = z.record(headerName, headerValue)

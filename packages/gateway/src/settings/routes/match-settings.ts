@@ -1,5 +1,4 @@
-import { headerFault, listOf, methodFault, textOf } from 'diana-limiter/schema'
-import { z } from 'zod'
+import { headerFault, listOf, methodFault, textOf, z } from 'diana-limiter/schema'
 
 /** The conditions that a call must meet besides its host and path for a route to take it. */
 export interface RouteConditions {
@@ -13,12 +12,12 @@ const method = textOf(methodFault, 20).transform(name => name.toUpperCase())
 const name = textOf(headerFault, 128).transform(text => text.toLowerCase())
 
 /** The methods that a route takes. */
-export const methodsSchema: z.ZodType<string[]> = listOf(method, { min: 1, max: 50 })
+export const methodsSchema: z.Schema<string[]> = listOf(method, { min: 1, max: 50 })
   .default([])
   .describe('Methods, of which GET includes HEAD; left out, every method.')
 
 /** The headers that the calls of a route have. */
-export const headersSchema: z.ZodType<Record<string, string[]>> = z
+export const headersSchema: z.Schema<Record<string, string[]>> = z
   .record(name, listOf(z.string().min(1).max(1024), { min: 1, max: 100 }))
   .default({})
   .describe('Headers by name, each with the values that fit: v2, v2* for a beginning, * for any value.')

@@ -1,5 +1,4 @@
-import { hostFault, listOf, textOf } from 'diana-limiter/schema'
-import { z } from 'zod'
+import { hostFault, listOf, textOf, z } from 'diana-limiter/schema'
 import { type CompressionSettings, compressionSchema } from '../compression-settings.ts'
 import { sizeOf } from '../size.ts'
 import { timerDuration } from '../timer-duration.ts'
@@ -77,7 +76,7 @@ const headerChanges = z
 const path = textOf(pathFault).transform(text => (text.length > 1 ? text.replace(/\/$/, '') : text))
 
 /** The longest times of services, unless a route says otherwise. */
-export const timeoutsSchema: z.ZodType<Partial<Timeouts>> = z
+export const timeoutsSchema: z.Schema<Partial<Timeouts>> = z
   .strictObject({
     connect: timerDuration.optional().describe('To reach a service; default: 5s.'),
     headers: timerDuration.optional().describe('Until it begins its answer; default: 60s.'),
@@ -90,7 +89,7 @@ export const timeoutsSchema: z.ZodType<Partial<Timeouts>> = z
   }))
 
 /** Connections to each address of a service, unless a route says otherwise. */
-export const connectionsSchema: z.ZodType<Partial<ConnectionSettings>> = z
+export const connectionsSchema: z.Schema<Partial<ConnectionSettings>> = z
   .strictObject({
     max: z.int().min(1).max(100_000).optional().describe('Open at a time; default: 1024.'),
     queue: z
@@ -120,7 +119,7 @@ export type RouteWords = Omit<RouteSettings, 'timeouts' | 'connections' | 'bodyB
   readonly connections: Partial<ConnectionSettings>
 }
 
-export const routeSchema: z.ZodType<RouteWords> = z
+export const routeSchema: z.Schema<RouteWords> = z
   .strictObject({
     host: listOf(
       textOf(hostFault, 255).transform(name => name.toLowerCase()),

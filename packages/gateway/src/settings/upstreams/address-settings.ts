@@ -1,5 +1,4 @@
-import { listOf, textOf } from 'diana-limiter/schema'
-import { z } from 'zod'
+import { listOf, textOf, z } from 'diana-limiter/schema'
 
 const unixAddress = /^unix:(\/[^:?#]*)(?::(\/[^?#]*))?$/
 /** The longest path that the kernel takes (sun_path without its final zero). */
@@ -36,7 +35,7 @@ const address = textOf(upstreamFault, 2048)
 const weight = z.int().min(0).max(1000)
 
 /** Addresses, each alone or with a weight. */
-export const addressesSchema: z.ZodType<{ readonly url: string; readonly weight: number }[]> = listOf(
+export const addressesSchema: z.Schema<{ readonly url: string; readonly weight: number }[]> = listOf(
   z.union([
     address.transform(url => ({ url, weight: 1 })),
     z.strictObject({

@@ -1,5 +1,4 @@
-import { duration, listOf, textOf } from 'diana-limiter/schema'
-import { z } from 'zod'
+import { duration, listOf, textOf, z } from 'diana-limiter/schema'
 import { intervalDuration } from '../timer-duration.ts'
 
 /** Health checks that the gateway makes itself. */
@@ -58,7 +57,7 @@ const checkSchema = z
   })
   .transform(({ interval, timeout, ...rest }) => ({ ...rest, intervalMs: interval, timeoutMs: timeout }))
 
-export const healthSchema: z.ZodType<HealthSettings> = z
+export const healthSchema: z.Schema<HealthSettings> = z
   .strictObject({
     failures: z.int().min(1).max(1000).default(3).describe('After so many failures in a row an address rests.'),
     rest: duration.default(5000).describe('For how long at first; twice as long each time, up to 16 times.'),

@@ -1,9 +1,9 @@
-import { z } from 'zod'
+import { z } from 'diana-limiter/schema'
 
 /** The version of HTTP that a service is sent. */
 export type ServiceProtocol = 'http1' | 'http2'
 
-export const protocolSchema: z.ZodOptional<z.ZodEnum<{ http1: 'http1'; http2: 'http2' }>> = z
+export const protocolSchema: z.OptionalSchema<z.EnumSchema<'http1' | 'http2'>> = z
   .enum(['http1', 'http2'])
   .optional()
   .describe(

@@ -1,5 +1,4 @@
-import { duration, headerFault, textOf } from 'diana-limiter/schema'
-import { z } from 'zod'
+import { duration, headerFault, textOf, z } from 'diana-limiter/schema'
 import { type HealthSettings, healthSchema } from './health-settings.ts'
 
 const balances = ['round-robin', 'least-connections'] as const
@@ -81,12 +80,12 @@ const stickySchema = z
 
 /** The words of a route that are about its addresses. */
 export const upstreamWords: {
-  readonly balance: z.ZodType<Balance>
-  readonly sticky: z.ZodType<StickySettings | undefined>
-  readonly slowStart: z.ZodType<number | undefined>
-  readonly health: z.ZodType<HealthSettings>
-  readonly retryBudget: z.ZodType<RetryBudgetSettings>
-  readonly throttle: z.ZodType<ThrottleSettings | undefined>
+  readonly balance: z.Schema<Balance>
+  readonly sticky: z.Schema<StickySettings | undefined>
+  readonly slowStart: z.Schema<number | undefined>
+  readonly health: z.Schema<HealthSettings>
+  readonly retryBudget: z.Schema<RetryBudgetSettings>
+  readonly throttle: z.Schema<ThrottleSettings | undefined>
 } = {
   balance: z
     .enum(balances)

@@ -74,7 +74,7 @@ const ruleOptions = [
 ]
 const limit = '5/m'
 
-/** The options as the limiter takes them: the full check, which loads zod. */
+/** The options as the limiter takes them: the full check, by schemas. */
 function forLimiter(given: Given): Given {
   const { store, status, headers, message, ...rest } = given
   const take = (names: readonly string[]) =>

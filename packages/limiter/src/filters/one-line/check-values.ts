@@ -16,7 +16,7 @@ import { joinNames, show } from '../../rules/show.ts'
 import { suggest } from '../../rules/suggest.ts'
 
 /*
- * The values of the options of one limit, checked without zod where `rateLimit` is called. The limiter checks all options again when
+ * The values of the options of one limit, checked without schemas where `rateLimit` is called. The limiter checks all options again when
  * it is made; a mistake that only it notices makes the filter refuse all requests. `check-values.test.ts` compares both.
  */
 

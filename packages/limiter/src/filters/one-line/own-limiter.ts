@@ -36,9 +36,9 @@ const alike = new Map<string, Alike>()
 const stores = new Set<unknown>()
 
 /**
- * Creates a filter by one limit. Options are checked at once. The engine and zod are loaded in the background, and requests that
- * arrive before wait for that. If the limiter then cannot be made, the process ends with the error, as if it had been thrown here;
- * if the application keeps the process alive, every request is refused.
+ * Creates a filter by one limit. Options are checked at once. The engine is loaded in the background, and requests that arrive before
+ * wait for that. If the limiter then cannot be made, the process ends with the error, as if it had been thrown here; if the
+ * application keeps the process alive, every request is refused.
  */
 export function createOwnFilter<Request, Reply>(
   given: RateLimitOptions<Request, Reply, never>,

@@ -30,7 +30,7 @@ export function readingsOfCall(
   return [...paths].flatMap(path => [...methods].flatMap(method => [...hosts].map(host => ({ path, method, host }))))
 }
 
-/** Tells whether a server may take a call for one that a rule does not match, or for one of these methods. */
+/** Returns a function that is true if a server may take a call for one that a rule does not match, or for one of these methods. */
 export function compileOtherReadings(match: Match): (call: Call, methods: ReadonlySet<string>) => boolean {
   const matcher = compileMatch([{ match }])
   const found: unknown[] = []

@@ -1,11 +1,11 @@
-import * as z from 'zod'
+import * as z from '../../shapes/index.ts'
 import { answerFaults, headerStyles } from '../answer-faults.ts'
 import type { Answer } from '../rule.ts'
 
 const MAX_BODY = 65_536
 
 /** The status of a refusal. */
-export const statusSchema: z.ZodInt = z.int().min(200).max(599)
+export const statusSchema: z.NumberSchema = z.int().min(200).max(599)
 const status = statusSchema.describe('The HTTP status of a refusal: 400 or more, or 200 with a body.')
 const headers = z.enum(headerStyles).describe('The form of the rate-limit headers.')
 
@@ -33,16 +33,16 @@ const more = {
 const forEditors = { anyOf: [{ properties: { status: { minimum: 400 } } }, { required: ['status', 'body'] }] }
 
 /** The document's answer to refused calls. */
-export const documentAnswerSchema: z.ZodType<Answer> = sensible(
+export const documentAnswerSchema: z.Schema<Answer> = sensible(
   z.strictObject({ status: status.default(503), headers: headers.default('draft-11'), ...more }),
 )
 
 /** A rule's own answer to refused calls. */
-export const ruleAnswerSchema: z.ZodType<Partial<Answer>> = sensible(
+export const ruleAnswerSchema: z.Schema<Partial<Answer>> = sensible(
   z.strictObject({ status: status.exactOptional(), headers: headers.exactOptional(), ...more }),
 )
 
-function sensible<Output extends Partial<Answer>, Input>(schema: z.ZodType<Output, Input>): z.ZodType<Output, Input> {
+function sensible<Output extends Partial<Answer>, Input>(schema: z.Schema<Output, Input>): z.Schema<Output, Input> {
   return schema.meta(forEditors).superRefine((answer, context) => {
     for (const [word, message] of answerFaults(answer)) context.addIssue({ code: 'custom', path: [word], message })
   })

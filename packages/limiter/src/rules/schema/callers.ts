@@ -1,8 +1,8 @@
-import * as z from 'zod'
 import { FOREVER, FOREVER_MS } from '../../common/duration.ts'
 import { duration } from '../../common/duration-schema.ts'
 import type { JwtSettings } from '../../dimensions/dimension.ts'
 import { addressName } from '../../dimensions/find-dimension.ts'
+import * as z from '../../shapes/index.ts'
 import { byFault, sourceFault } from '../dimension-name.ts'
 import { networkFault } from '../match/address.ts'
 import type { CallerList } from '../match/callers.ts'
@@ -21,7 +21,7 @@ const network = textOf(networkFault, 64)
 const value = z.union([z.string().min(1).max(1024), z.int().transform(String)])
 
 /** Makes the schema of `10.0.0.0/8`, a list of such networks, or values by dimension: `{ ip: 10.0.0.0/8, account: [u1, u2] }`. */
-export function callersSchema(vocabulary: Vocabulary, identified: readonly string[]): z.ZodType<CallerList> {
+export function callersSchema(vocabulary: Vocabulary, identified: readonly string[]): z.Schema<CallerList> {
   const name = textOf(text => byFault(text, vocabulary, identified), 256)
   const address = addressName(vocabulary.dimensions)
   const size = { min: 1, max: MAX_CALLERS }
@@ -39,7 +39,7 @@ const hold = duration.refine(ms => ms <= LONGEST_HOLD_MS, { error: 'must not be 
 const costWords = ['from', 'overrun', 'hold', 'reserve', 'settle'] as const
 
 /** Makes the schema of `5`, `header:x-cost`, or `{ from: header:x-cost, least: 1, most: 1000, overrun: debt, hold: 10m }`. */
-export function costSchema(vocabulary: Vocabulary): z.ZodType<CostInput> {
+export function costSchema(vocabulary: Vocabulary): z.Schema<CostInput> {
   const from = textOf(text => sourceFault(text, vocabulary), 256)
   const amount = z.int().min(1).max(MAX_COST)
   const read = z
@@ -72,13 +72,13 @@ const statuses = z
     return range ?? z.NEVER
   })
 
-export const countWhenSchema: z.ZodType<readonly StatusRange[]> = listOf(statuses, { min: 1, max: 100 })
+export const countWhenSchema: z.Schema<readonly StatusRange[]> = listOf(statuses, { min: 1, max: 100 })
 
 /** A duration, or no end. */
 const endless = z.literal(FOREVER).transform(() => FOREVER_MS)
 const blockTime = z.union([duration, endless])
 
-const growingBlock: z.ZodType<GrowingBlock> = z
+const growingBlock: z.Schema<GrowingBlock> = z
   .strictObject({
     first: blockTime.describe('How long the first block lasts.'),
     factor: z.number().min(1).max(100).default(2).describe('By how much the next one lasts longer.'),
@@ -103,14 +103,14 @@ const growingBlock: z.ZodType<GrowingBlock> = z
     return { firstMs: first, factor, maxMs: max, forgetAfterMs: forgetAfter, clear }
   })
 
-export const blockSchema: z.ZodType<number | 'manual' | GrowingBlock> = z.union([
+export const blockSchema: z.Schema<number | 'manual' | GrowingBlock> = z.union([
   duration,
   endless,
   z.literal('manual'),
   growingBlock,
 ])
 
-export const jwtSchema: z.ZodType<JwtSettings> = z
+export const jwtSchema: z.Schema<JwtSettings> = z
   .strictObject({
     key: listOf(z.string().min(1).max(65_536), { min: 1, max: 20 })
       .default([])

@@ -1,4 +1,4 @@
-import * as z from 'zod'
+import * as z from '../../shapes/index.ts'
 import { remoteSchema } from './remote.ts'
 import { documentSchema, offRuleSchema, ruleSchema } from './schema.ts'
 import type { Vocabulary } from './vocabulary.ts'
@@ -9,5 +9,5 @@ export function ruleFileSchema(vocabulary: Vocabulary): object {
   const remotes = z.union(vocabulary.sources.map(remoteSchema))
   const schema = documentSchema(vocabulary, z.union([...rules, offRuleSchema(vocabulary, [])]), remotes, 1)
   const title = 'Rules of Diana'
-  return { title, ...z.toJSONSchema(schema, { io: 'input', target: 'draft-2020-12' }) }
+  return { title, ...z.toJSONSchema(schema, { io: 'input' }) }
 }

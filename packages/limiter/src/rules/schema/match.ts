@@ -1,4 +1,4 @@
-import * as z from 'zod'
+import * as z from '../../shapes/index.ts'
 import { headerFault, hostFault, methodFault, methods, pathFault } from '../match/pattern.ts'
 import type { Match } from '../rule.ts'
 import { show } from '../show.ts'
@@ -40,7 +40,7 @@ const shape = {
 }
 
 /** The calls that a rule is about, as a rule writes it. */
-export const matchSchema: z.ZodType<Match> = z.union([
+export const matchSchema: z.Schema<Match> = z.union([
   z
     .literal('none')
     .describe('No call but those that name the rule.')

@@ -1,6 +1,6 @@
-import * as z from 'zod'
 import type { MeasuredCost, ReserveSettings, SettleSettings, WeightOptions } from '../../costs/cost-options.ts'
 import { usageFormats } from '../../costs/usage/index.ts'
+import * as z from '../../shapes/index.ts'
 import { joinNames, show } from '../show.ts'
 import { suggest } from '../suggest.ts'
 import { listOf, textOf } from './shape.ts'
@@ -55,7 +55,7 @@ const settle = z.strictObject({
 const weight = z.number().min(0).max(MAX_WEIGHT).default(1)
 
 /** `500`, `openai`, `json:max_tokens`, or `{ from: json:max_tokens, plus: bytes/4, min: 200, max: 8000 }`. */
-const reserveSchema: z.ZodType<ReserveSettings> = z.union([
+const reserveSchema: z.Schema<ReserveSettings> = z.union([
   reserveSource.transform(from => ({
     from: [from],
     plus: [],
@@ -67,12 +67,12 @@ const reserveSchema: z.ZodType<ReserveSettings> = z.union([
 ])
 
 /** `openai`, `[json:usage.total_tokens, header:x-tokens-used]`, or `{ from: …, max: 100000 }`. */
-const settleSchema: z.ZodType<SettleSettings> = z.union([
+const settleSchema: z.Schema<SettleSettings> = z.union([
   listOf(settleSource, sources).transform(from => ({ from, max: DEFAULT_SETTLE_MAX })),
   settle,
 ])
 
-const weightsSchema: z.ZodType<WeightOptions> = z.strictObject({
+const weightsSchema: z.Schema<WeightOptions> = z.strictObject({
   input: weight.describe('What a token of the request counts; default: 1.'),
   cached: weight.describe('What a token of the request counts that was in a cache; default: 1.'),
   output: weight.describe('What a token of the answer counts; default: 1.'),
@@ -80,10 +80,10 @@ const weightsSchema: z.ZodType<WeightOptions> = z.strictObject({
 
 /** The words of `cost` that read requests and answers. */
 export const measuredCostShape: Readonly<{
-  reserve: z.ZodOptional<z.ZodType<ReserveSettings>>
-  settle: z.ZodOptional<z.ZodType<SettleSettings>>
-  weights: z.ZodOptional<z.ZodType<WeightOptions>>
-  unit: z.ZodOptional<z.ZodType<string>>
+  reserve: z.OptionalSchema<z.Schema<ReserveSettings>>
+  settle: z.OptionalSchema<z.Schema<SettleSettings>>
+  weights: z.OptionalSchema<z.Schema<WeightOptions>>
+  unit: z.OptionalSchema<z.Schema<string>>
 }> = {
   reserve: reserveSchema
     .optional()

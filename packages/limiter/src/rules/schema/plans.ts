@@ -1,6 +1,6 @@
-import * as z from 'zod'
 import type { Algorithm, Limit, Terms } from '../../algorithms/algorithm.ts'
 import { duration } from '../../common/duration-schema.ts'
+import * as z from '../../shapes/index.ts'
 import { byFault } from '../dimension-name.ts'
 import type { Plans } from '../rule.ts'
 import { limitOf } from './limit.ts'
@@ -23,7 +23,7 @@ export function plansSchema(
   algorithm: Algorithm,
   vocabulary: Vocabulary,
   identified: readonly string[],
-): z.ZodType<PlansInput, unknown> {
+): z.Schema<PlansInput, unknown> {
   const limit = limitOf(algorithm)
   const own = z.strictObject({ ...shapeOf(algorithm.options), limit }).transform((all): Terms => {
     const { limit, ...options } = all

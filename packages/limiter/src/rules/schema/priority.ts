@@ -1,5 +1,5 @@
-import * as z from 'zod'
 import { duration } from '../../common/duration-schema.ts'
+import * as z from '../../shapes/index.ts'
 import { byFault } from '../dimension-name.ts'
 import { headerFault } from '../match/pattern.ts'
 import { levelNamed, namedLevels } from '../priority/levels.ts'
@@ -26,7 +26,7 @@ const level = z
 export function prioritySchema(
   vocabulary: Vocabulary,
   identified: readonly string[],
-): z.ZodType<readonly PriorityEntry[]> {
+): z.Schema<readonly PriorityEntry[]> {
   const entry = z
     .strictObject({
       match: matchSchema.default({}).describe('Which calls; left out, all.'),
@@ -67,7 +67,7 @@ function covers(one: object, other: object): boolean {
 }
 
 /** Makes the schema of the thresholds at which this process refuses calls because it has too much to do. */
-export function overloadSchema(vocabulary: Vocabulary, identified: readonly string[]): z.ZodType<OverloadSettings> {
+export function overloadSchema(vocabulary: Vocabulary, identified: readonly string[]): z.Schema<OverloadSettings> {
   return z
     .strictObject({
       eventLoopDelay: duration.default(20).describe('How late timers may be; default: 20ms.'),

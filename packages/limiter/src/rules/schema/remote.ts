@@ -1,5 +1,5 @@
-import * as z from 'zod'
 import { duration } from '../../common/duration-schema.ts'
+import * as z from '../../shapes/index.ts'
 import type { RemoteAddress } from '../rule.ts'
 import { joinNames } from '../show.ts'
 import { suggest } from '../suggest.ts'
@@ -9,7 +9,7 @@ import type { Vocabulary } from './vocabulary.ts'
 type Kind = Vocabulary['sources'][number]
 
 /** Returns the options of one config center. */
-export function remoteSchema(kind: Kind): z.ZodType<RemoteAddress> {
+export function remoteSchema(kind: Kind): z.Schema<RemoteAddress> {
   const own = {
     [kind.name]: z.string().min(1).max(2048).describe('The address of the config center.'),
     startTimeout: duration.default(2000).describe('How long the start may wait for it; default: 2s.'),
@@ -31,7 +31,7 @@ export function remoteSchema(kind: Kind): z.ZodType<RemoteAddress> {
 }
 
 /** Returns the schema for the value of `remote`: that of the config center it names. */
-export function remoteSchemaFor(value: unknown, vocabulary: Vocabulary): z.ZodType<RemoteAddress> {
+export function remoteSchemaFor(value: unknown, vocabulary: Vocabulary): z.Schema<RemoteAddress> {
   const options = typeof value === 'object' && value !== null ? Object.keys(value) : []
   const [kind, ...more] = vocabulary.sources.filter(({ name }) => options.includes(name))
   if (kind && more.length === 0) return remoteSchema(kind)

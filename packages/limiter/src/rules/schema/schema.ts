@@ -1,10 +1,10 @@
-import * as z from 'zod'
 import type { Algorithm, Limit } from '../../algorithms/algorithm.ts'
 import { duration } from '../../common/duration-schema.ts'
 import { prefixFault } from '../../common/redis-url.ts'
 import type { JwtSettings } from '../../dimensions/dimension.ts'
 import type { Missing } from '../../dimensions/key.ts'
 import type { ForwardedBy } from '../../http/ip-address.ts'
+import * as z from '../../shapes/index.ts'
 import { byFault, nameFault, sourceFault } from '../dimension-name.ts'
 import { networkFault } from '../match/address.ts'
 import type { CallerList } from '../match/callers.ts'
@@ -113,16 +113,16 @@ function isEmpty(input: unknown): boolean {
 /** Makes the schema of the options of a document; `rule` is the schema of each rule. */
 export function documentSchema(
   vocabulary: Vocabulary,
-  rule: z.ZodType,
-  remote: z.ZodType<RemoteAddress>,
+  rule: z.Schema,
+  remote: z.Schema<RemoteAddress>,
   leastRules: number,
   identified: readonly string[] = [],
-): z.ZodType<DocumentInput> {
+): z.Schema<DocumentInput> {
   const network = textOf(networkFault, 64)
   const source = textOf(text => sourceFault(text, vocabulary), 256)
   const sections = sectionsWith(vocabulary.sections)
   const document = z.strictObject({
-    ...Object.fromEntries(sections.map(({ name, schema }) => [name, schema.optional()])),
+    ...Object.fromEntries(sections.map(({ name, schema }) => [name, z.toSchema(schema).optional()])),
     identify: z
       .record(
         textOf(text => nameFault(text, vocabulary)),
@@ -188,7 +188,7 @@ export function ruleSchema(
   algorithm: Algorithm,
   vocabulary: Vocabulary,
   identified: readonly string[],
-): z.ZodType<RuleInput> {
+): z.Schema<RuleInput> {
   const name = z.literal(algorithm.name).describe('How calls are counted.')
   const shape = {
     ...firstOptions(vocabulary, identified),
@@ -213,14 +213,14 @@ export function ruleSchema(
 export function offRuleSchema(
   vocabulary: Vocabulary,
   identified: readonly string[],
-): z.ZodType<{ readonly id: string }> {
+): z.Schema<{ readonly id: string }> {
   const { id, enabled: _, ...options } = firstOptions(vocabulary, identified)
   const rest = z.object({ ...options, ...lastOptions, ...callerOptions(vocabulary, identified) }).partial()
   return z.strictObject({ id, enabled: z.literal(false).describe('The rule is off.'), ...rest.shape })
 }
 
 /** Returns the schema of a rule whose algorithm is unknown. */
-export function anyRuleSchema(vocabulary: Vocabulary, identified: readonly string[]): z.ZodType {
+export function anyRuleSchema(vocabulary: Vocabulary, identified: readonly string[]): z.Schema {
   const algorithm = z.enum(vocabulary.algorithms.map(one => one.name))
   const options = { ...firstOptions(vocabulary, identified), algorithm, ...lastOptions }
   return z.looseObject({ ...options, ...callerOptions(vocabulary, identified) })

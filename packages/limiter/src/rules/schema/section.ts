@@ -1,9 +1,10 @@
-import * as z from 'zod'
+import * as z from '../../shapes/index.ts'
 
 /** A top-level section of the rule file that another program reads, such as the gateway's. */
 export interface Section {
   readonly name: string
-  readonly schema: z.ZodType
+  /** A schema of any library that follows Standard Schema and checks values at once. */
+  readonly schema: z.AnySchema
   /** The module that exports it, so that another thread can read it too; its values must then be plain ones. */
   readonly from?: { readonly module: string; readonly name: string } | undefined
 }

@@ -1,9 +1,9 @@
-import * as z from 'zod'
 import { redisAddressFault } from '../../common/redis-url.ts'
+import * as z from '../../shapes/index.ts'
 import { show } from '../show.ts'
 
 /** Makes a schema of text that a function checks: it returns what is wrong, if anything. */
-export function textOf(fault: (text: string) => string | undefined, longest = 1024): z.ZodType<string, string> {
+export function textOf(fault: (text: string) => string | undefined, longest = 1024): z.Schema<string, string> {
   return z
     .string()
     .max(longest, { abort: true })
@@ -15,15 +15,15 @@ export function textOf(fault: (text: string) => string | undefined, longest = 10
 
 /** Makes a schema of one item, or a list of them; read as a list. */
 export function listOf<Output, Input>(
-  item: z.ZodType<Output, Input>,
+  item: z.Schema<Output, Input>,
   size: { readonly min: number; readonly max: number },
-): z.ZodType<Output[], Input | Input[]> {
+): z.Schema<Output[], Input | Input[]> {
   const list = z.array(item).min(size.min).max(size.max)
   return z.union([item.transform(one => [one]), list])
 }
 
 /** Returns a list without duplicates. */
-export function withoutDoubles<Input>(list: z.ZodType<string[], Input>): z.ZodType<string[], Input> {
+export function withoutDoubles<Input>(list: z.Schema<string[], Input>): z.Schema<string[], Input> {
   return list.superRefine((items, context) => {
     const index = items.findIndex((item, at) => items.indexOf(item) < at)
     if (index < 0) return
@@ -32,6 +32,6 @@ export function withoutDoubles<Input>(list: z.ZodType<string[], Input>): z.ZodTy
 }
 
 /** Returns the address of a Redis, never shown in messages, since it may hold a password. */
-export function redisAddress(): z.ZodType<string, string> {
+export function redisAddress(): z.Schema<string, string> {
   return textOf(redisAddressFault)
 }

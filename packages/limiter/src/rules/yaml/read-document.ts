@@ -1,4 +1,4 @@
-import * as z from 'zod'
+import * as z from '../../shapes/index.ts'
 import { explain, type Problem } from '../explain.ts'
 import { isMap } from '../is-map.ts'
 import { createRuleReader } from '../read-rule.ts'

@@ -8,9 +8,9 @@ const LARGEST_BYTES = 4 * 1024 * 1024
 /** The plain values of a YAML text, and where each of them stands. */
 export interface PlacedValues {
   readonly value: unknown
-  /** What is no YAML, or more than is read. */
+  /** The places that are not YAML, or exceed the bounds. */
   readonly mistakes: readonly Mistake[]
-  /** The line and column of the value at a path, or of the nearest value around it; `atName` points at its word. */
+  /** Returns the line and column of the value at a path, or of the nearest value around it; `atName` points at its word. */
   placeOf(path: readonly PropertyKey[], atName?: boolean): { readonly line: number; readonly column: number }
 }
 

@@ -1,4 +1,4 @@
-import type { Zod } from '../../common/option-shape.ts'
+import type { Shapes } from '../../common/option-shape.ts'
 import { type Address, below } from '../address.ts'
 import { fetchText, parseReply, type Reply, statusError } from './fetch-text.ts'
 
@@ -9,7 +9,7 @@ export interface EtcdSession {
   headers(): Record<string, string>
 }
 
-const loginShape = (zod: Zod) => zod.object({ token: zod.string().min(1).max(8192) })
+const loginShape = (shapes: Shapes) => shapes.object({ token: shapes.string().min(1).max(8192) })
 const OUTWORN = /invalid auth token|revision of auth store is old/
 
 export function createEtcdSession({ url, username, password }: Address): EtcdSession {

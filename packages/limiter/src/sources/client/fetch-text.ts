@@ -1,5 +1,5 @@
-import type { z } from 'zod'
-import type { Zod } from '../../common/option-shape.ts'
+import type { Shapes } from '../../common/option-shape.ts'
+import type * as z from '../../shapes/index.ts'
 import { decodeText, LARGEST_BYTES, tooLarge } from './text.ts'
 import { TIMEOUT_MS, within } from './within.ts'
 
@@ -56,8 +56,8 @@ export function statusError({ status }: { readonly status: number }): Error {
   return new Error(`answered HTTP ${status}; check its address and its own log`)
 }
 
-/** A schema of an answer, created when the first answer is parsed: until then zod is not loaded. */
-export type ReplyShape<Output> = (zod: Zod) => z.ZodType<Output>
+/** A schema of an answer, created when the first answer is parsed: until then no schema is made. */
+export type ReplyShape<Output> = (shapes: Shapes) => z.Schema<Output>
 
 /** Reads an answer in JSON of a known shape. */
 export async function parseReply<Output>(text: string, shape: ReplyShape<Output>): Promise<Output> {

@@ -1,4 +1,4 @@
-import type { Zod } from '../../common/option-shape.ts'
+import type { Shapes } from '../../common/option-shape.ts'
 import { type Address, below } from '../address.ts'
 import { fetchText, parseReply, type Reply, statusError, type TextRequest } from './fetch-text.ts'
 
@@ -13,7 +13,7 @@ export interface NacosSession {
   ): Promise<Reply>
 }
 
-const loginShape = (zod: Zod) => zod.object({ accessToken: zod.string().min(1).max(8192) })
+const loginShape = (shapes: Shapes) => shapes.object({ accessToken: shapes.string().min(1).max(8192) })
 const loginPaths = ['/v1/auth/login', '/v3/auth/user/login']
 
 export function createNacosSession(address: Address): NacosSession {
