@@ -123,6 +123,19 @@ export const commands = {
       takes: 'minutes',
       run: ['test/streams/run.mjs'],
     },
+    client: {
+      about: 'up to 50 clients of diana-limiter/client against limits of Diana, and as of GitHub, OpenAI and Shopify',
+      takes: '2 min',
+      run: ['test/client/table.mjs'],
+      needs: 'build',
+    },
+    messages: {
+      about:
+        'what limits on messages of WebSockets cost, with a mark, and floods of ws and Socket.IO beside other connections',
+      takes: '30 s',
+      run: ['test/messages/run.mjs'],
+      needs: 'build',
+    },
     clients: {
       about: 'git, curl, browsers, nginx and others through the gateway',
       takes: '20 s',

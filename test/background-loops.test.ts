@@ -305,7 +305,7 @@ const timers: Readonly<Record<string, number>> = {
   'limiter/stores/leases/lease-book.ts': 2,
   'limiter/stores/membership/heartbeat.ts': 2,
   'limiter/stores/redis/connection/connector.ts': 2,
-  'limiter/stores/redis/redis-store.ts': 2,
+  'limiter/stores/redis/redis-store.ts': 3,
 }
 
 describe('the table of loops', () => {

@@ -10,6 +10,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 /** Tests that keep the processors busy while they measure time or memory: nothing else runs beside them. */
 export const alone = [
   'packages/limiter/src/decision/allocations.test.ts',
+  'packages/limiter/src/pacing/job-costs.test.ts',
   'packages/limiter/src/stores/memory/memory-store.test.ts',
   'test/{accuracy,chaos}/*.test.ts',
   'test/gateway/hostile/large-transfers.test.ts',

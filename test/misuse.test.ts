@@ -164,20 +164,20 @@ describe('an option of a filter', () => {
     ],
     [
       { zzz: 1 },
-      'diana: unknown option zzz; it can be told cost, attributes, skip, resource, caseSensitive, onError or onRefused',
+      'diana: unknown option zzz; it can be told cost, attributes, skip, resource, caseSensitive, onError, onRefused or forwardErrors',
     ],
     [{ cost: '3' }, 'diana: cost must be a whole number of 0 or more, or a function, not "3"'],
     [{ cost: -1 }, 'diana: cost must be a whole number of 0 or more, or a function, not -1'],
     [{ cost: async () => 1 }, 'diana: cost must not be async: return the value itself'],
     [{ attributes: async () => ({}) }, 'diana: attributes must not be async: return the value itself'],
     [{ attributes: { account: 'a' } }, 'diana: attributes must be a function, not a map'],
-    [{ skip: async () => true }, 'diana: skip must not be async: return the value itself'],
+    [{ skip: true }, 'diana: skip must be a function, not true'],
     [{ resource: 'routes' }, 'diana: resource must be route or path, not "routes"'],
     [{ caseSensitive: 'yes' }, 'diana: caseSensitive must be true or false, not "yes"'],
     ['strict', 'diana: the options must be an object such as { cost: 2 }, not "strict"'],
     [listener, 'diana: the options must be an object such as { cost: 2 }, not a function'],
   ])('an option of a filter that is wrong throws where it is mounted: %j', async (options, message) => {
-    const inHono = message.replace('onError or onRefused', 'onError, onRefused or peer')
+    const inHono = message.replace('onRefused or forwardErrors', 'onRefused, forwardErrors or peer')
     expect(await told(() => (hono.diana as Any)(limiter, options))).toBe(inHono)
     for (const { diana } of [express, fastifyFilters, koa]) {
       expect(await told(() => (diana as Any)(limiter, options))).toBe(message)
@@ -465,10 +465,10 @@ describe('mistakes that show only at run time cause one warning with a code', ()
     closing.push(() => made.close())
     const promise = (): never => Promise.resolve(true) as never
     const app = new Hono()
-    app.use(filters.diana(made, { skip: promise, attributes: promise, cost: promise }))
+    app.use(filters.diana(made, { attributes: promise, cost: promise }))
     app.get('/', context => context.text('served'))
     expect([(await app.request('/')).status, (await app.request('/')).status]).toEqual([200, 503])
-    expect(warnings).toEqual(['skip', 'attributes', 'cost'].map(name => ['DIANA_ASYNC_FUNCTION', promising + name]))
+    expect(warnings).toEqual(['attributes', 'cost'].map(name => ['DIANA_ASYNC_FUNCTION', promising + name]))
   })
 
   test('a function that returns an object instead of a name causes one warning', async () => {

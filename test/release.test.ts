@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { nextVersion } from '../scripts/release/next-version.mjs'
 import { release } from '../scripts/release/release.mjs'
 import { releaseChangelog } from '../scripts/release/release-changelog.mjs'
+import { setAddress } from '../scripts/release/set-repository.mjs'
 
 describe('the next version', () => {
   it.each([
@@ -55,9 +56,10 @@ describe('npm run release', () => {
     writeFileSync(join(root, path), text)
   }
   const readJson = (path: string): unknown => JSON.parse(readFileSync(join(root, path), 'utf8'))
-  const run = (change: { isDryRun?: boolean; problems?: string[] } = {}) =>
+  const run = (change: { isDryRun?: boolean; problems?: string[]; repository?: string } = {}) =>
     release({
       ...{ root, folders, step: 'minor', date: '2026-02-03', isDryRun: change.isDryRun ?? false },
+      repository: change.repository,
       print: (line: string) => printed.push(line),
       parts: {
         build: async () => {},
@@ -99,6 +101,24 @@ describe('npm run release', () => {
       `  npm publish ${join('packages', 'two.tgz')}`,
       '  git push --follow-tags',
     ])
+  })
+
+  it('with --repository, the manifests and the READMEs of the packages name it, once', async () => {
+    for (const folder of folders) write(`${folder}/README.md`, '# it\n\nMIT licensed.\n')
+    git('add', '.')
+    git('commit', '--quiet', '--message', 'readmes')
+    await run({ repository: 'https://git.example/diana.git' })
+    const url = 'https://git.example/diana'
+    expect(readJson('packages/two/package.json')).toMatchObject({
+      homepage: `${url}#readme`,
+      bugs: `${url}/issues`,
+      repository: { type: 'git', url: `git+${url}.git`, directory: 'packages/two' },
+    })
+    const readme = `# it\n\nDocumentation, examples and source: ${url}\n\nMIT licensed.\n`
+    expect(readFileSync(join(root, 'packages/one/README.md'), 'utf8')).toBe(readme)
+    expect(setAddress(readme, url)).toBe(readme)
+    expect(git('status', '--porcelain')).toBe('')
+    await expect(run({ repository: 'diana' })).rejects.toThrow('--repository is diana')
   })
 
   it('a dry run packs and checks, and writes neither a file nor a tag', async () => {

@@ -5,6 +5,7 @@ export function release(settings: {
   readonly step: string
   readonly date: string
   readonly isDryRun: boolean
+  readonly repository?: string | undefined
   readonly folders: readonly string[]
   print(line: string): void
   readonly parts: {

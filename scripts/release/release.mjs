@@ -3,14 +3,16 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { nextVersion } from './next-version.mjs'
 import { releaseChangelog } from './release-changelog.mjs'
+import { repositoryUrl, setAddress, setRepository } from './set-repository.mjs'
 import { setLockVersion, setVersion } from './set-version.mjs'
 
 /**
  * Makes a release in a repository: checks, moves the changelog and all versions on, builds, packs, checks the tarballs,
- * commits and tags. It publishes nothing and prints the commands that do. With `isDryRun` no file and no tag is written;
+ * commits and tags. `repository` is the address that manifests and READMEs of packages name. It publishes nothing and prints the commands that do. With `isDryRun` no file and no tag is written;
  * if a step fails, the files are as they were. `parts` are the steps that need more than git: build, pack, check.
  */
-export async function release({ root, step, date, isDryRun, print, parts, folders }) {
+export async function release({ root, step, date, isDryRun, print, parts, folders, repository }) {
+  const url = repository === undefined ? undefined : repositoryUrl(repository)
   const git = (...args) => execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: 'pipe' }).trim()
   const read = path => readFileSync(join(root, path), 'utf8')
   if (git('status', '--porcelain') !== '') throw new Error('the tree has changes: commit or remove them, then release')
@@ -26,7 +28,13 @@ export async function release({ root, step, date, isDryRun, print, parts, folder
   const changed = new Map([
     ['CHANGELOG.md', releaseChangelog(read('CHANGELOG.md'), version, date)],
     ['package-lock.json', toJson(setLockVersion(lock, version, folders, names))],
-    ...folders.map((folder, at) => [`${folder}/package.json`, toJson(setVersion(manifests[at], version, names))]),
+    ...folders.map((folder, at) => {
+      const manifest = setVersion(manifests[at], version, names)
+      return [`${folder}/package.json`, toJson(url === undefined ? manifest : setRepository(manifest, url, folder))]
+    }),
+    ...(url === undefined
+      ? []
+      : folders.map(folder => [`${folder}/README.md`, setAddress(read(`${folder}/README.md`), url)])),
   ])
   print(`${manifests[0].version} → ${version}, ${date}: ${[...changed.keys()].join(', ')}`)
 

@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks'
 
 /** In the names of the hashes that hold counts. */
-const COUNTS = ':d6{'
+const COUNTS = '{'
 
 /** This process's clock, in microseconds since 1970. */
 export const clockUs = () => (performance.timeOrigin + performance.now()) * 1000

@@ -14,11 +14,13 @@ export class Consumer {
   ): Promise<Consumer>
   path(name: string): string
   run(name: string, ...args: readonly string[]): Promise<string>
+  node(args: readonly string[], cwd?: string): Promise<{ readonly code: number; readonly output: string }>
   compilePrograms(compiler: string, paths: readonly string[]): Promise<string>
   compile(compiler: string, extension: string, options: object): Promise<string>
 }
 
 export const runtimeLinks: readonly string[]
+export const frameworkLinks: readonly string[]
 export const typeLinks: readonly string[]
 export const resolutions: readonly Resolution[]
 export const moreResolutions: readonly Resolution[]

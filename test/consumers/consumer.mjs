@@ -46,8 +46,8 @@ export class Consumer {
   }
 
   /** Runs Node in the project; resolves to its exit code and what it printed. */
-  async node(args) {
-    const done = execute(process.execPath, args, { cwd: this.folder })
+  async node(args, cwd = this.folder) {
+    const done = execute(process.execPath, args, { cwd, timeout: 60_000 })
     const { code = 0, stdout, stderr } = await done.catch(error => error)
     return { code, output: `${stdout}${stderr}`.trim() }
   }
@@ -79,6 +79,8 @@ export class Consumer {
 
 /** What the library needs at run time, and what the types of `types.ts` need. */
 export const runtimeLinks = []
+/** What applications of `first-try.mjs` install beside it. */
+export const frameworkLinks = ['express', 'fastify', 'koa', 'hono', '@hono/node-server', 'vitest']
 export const typeLinks = ['@types/node', '@types/express']
 
 /** How applications resolve types: the extension of the module, and the options of the compiler. */

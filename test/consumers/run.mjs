@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { checkTarball } from '../../scripts/release/check-tarball.mjs'
 import { packPackages, published } from '../../scripts/release/pack.mjs'
 import { root, runNpm } from '../../scripts/run.mjs'
-import { Consumer, runtimeLinks, typeLinks } from './consumer.mjs'
+import { Consumer, frameworkLinks, runtimeLinks, typeLinks } from './consumer.mjs'
+import { environments, tableOf, tryFirst } from './first-try.mjs'
 
 const folder = mkdtempSync(join(tmpdir(), 'diana-packages-'))
 let failed = 0
@@ -26,6 +27,18 @@ try {
   })
   const { checks } = await import('./checks.mjs')
   for (const { title, run } of checks) await report(title, () => run(consumer))
+  const newcomer = await Consumer.create(join(folder, 'newcomer'), {
+    ...{ tarball, links: [...runtimeLinks, ...frameworkLinks] },
+    modules: join(root, 'node_modules'),
+  })
+  const results = []
+  for (const environment of environments) {
+    const modules = environment.long ? join(root, 'test/consumers/node_modules') : join(root, 'node_modules')
+    const wrong = await tryFirst(environment, newcomer, modules)
+    await report(`first try: ${environment.name}`, () => wrong)
+    results.push({ name: environment.name, wrong })
+  }
+  console.log(`\n${tableOf(results)}`)
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }

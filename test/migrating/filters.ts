@@ -43,6 +43,21 @@ export const expressRateLimit: Section = {
       last: answered,
     },
     {
+      theirs: "handler: (request, response, next) => next(Object.assign(new Error('no'), { status: 429 }))",
+      ours: 'forwardErrors: true, status: 429',
+      note: 'the handler of errors gets a `LimitedError`; or `onRefused: (verdict, request, response, next) => …`, which answers by itself',
+      as: 'express',
+      calls: '200 429',
+    },
+    {
+      theirs:
+        "limit: async request => (request.get('x-api-key') === 'pro' ? 2 : 1), keyGenerator: request => request.get('x-api-key')",
+      ours: "limit: async request => (request.get('x-api-key') === 'pro' ? '2/m' : '1/m'), by: request => request.get('x-api-key')",
+      note: 'the window may depend on the request, too',
+      as: 'express',
+      calls: 'pro=200 pro=200 pro=503 ann=200 ann=503',
+    },
+    {
       theirs: "standardHeaders: 'draft-7'",
       ours: "headers: 'draft-7'",
       note: 'also `draft-6`; instead of `draft-8` the newer `draft-11`, which is the default',
@@ -90,13 +105,14 @@ export const expressRateLimit: Section = {
     {
       theirs: "app.set('trust proxy', 1)",
       ours: 'trustProxy: 1',
+      note: 'or nothing: the setting of Express is read',
       as: 'express',
       calls: '203.0.113.1=200 203.0.113.1=503 203.0.113.2=200',
     },
     {
       theirs: "skip: request => request.path === '/health'",
       ours: "skip: request => request.path === '/health'",
-      note: 'not async',
+      note: 'may be async, too',
       as: 'express',
       calls: '200 503 /health=200 /health=200',
     },
@@ -293,7 +309,7 @@ export const throttler: Section = {
     {
       theirs: '@SkipThrottle()',
       ours: '@SkipRateLimit()',
-      note: 'from `diana-limiter/nest`',
+      note: "from `diana-limiter/nest`; `@SkipThrottle({ short: true })` is `@SkipRateLimit('short')`",
       as: 'nest',
       calls: '200 200 200',
     },

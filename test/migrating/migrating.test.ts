@@ -4,10 +4,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { startRedis } from '../helpers/servers/redis-server.ts'
 import { expressRateLimit, fastifyRateLimit, throttler } from './filters.ts'
 import { play } from './play.ts'
-import { bottleneck, flexible, nginx, upstash } from './programs.ts'
+import { bottleneck, flexible, nginx, pLimit, pQueue, upstash } from './programs.ts'
 import { tableOf } from './table.ts'
 
-const sections = [expressRateLimit, flexible, throttler, fastifyRateLimit, upstash, bottleneck, nginx]
+const sections = [expressRateLimit, flexible, throttler, fastifyRateLimit, upstash, bottleneck, pLimit, pQueue, nginx]
 const page = readFileSync(fileURLToPath(new URL('../../docs/migrating.md', import.meta.url)), 'utf8')
 const closing: (() => unknown)[] = []
 let redis: Awaited<ReturnType<typeof startRedis>>

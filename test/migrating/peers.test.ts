@@ -13,7 +13,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { listen } from '../helpers/filters/listen.ts'
 import { expressRateLimit as expressRows, fastifyRateLimit as fastifyRows, throttler } from './filters.ts'
 import { callOf } from './play.ts'
-import { bottleneck, flexible } from './programs.ts'
+import { bottleneck, flexible, pLimit, pQueue } from './programs.ts'
 
 // The rows of other limiters, run by the limiters themselves: what migrating.test.ts expects of Diana is what they do.
 
@@ -36,9 +36,11 @@ const pass = async (work: Promise<unknown>): Promise<boolean> => {
   }
 }
 
-describe('bottleneck', () => {
-  it('every row of bottleneck runs bottleneck itself beside Diana', () => {
-    expect(bottleneck.rows.filter(({ peer, jobs }) => !peer || !jobs)).toEqual([])
+describe.each([bottleneck, pLimit, pQueue])('$from', ({ rows }) => {
+  it('every row of jobs runs the other limiter itself beside Diana', () => {
+    const withJobs = rows.filter(row => row.as === 'jobs' || row.jobs)
+    expect(withJobs.length).toBeGreaterThan(0)
+    expect(withJobs.filter(({ peer, jobs }) => !peer || !jobs)).toEqual([])
   })
 })
 
@@ -72,7 +74,7 @@ const programs: Readonly<Record<string, readonly [peer: string, ours: string]>> 
   ],
   'await limiter.reward(key, 1)': [
     "(await peer.consume('ann'), await peer.reward('ann', 1), (await peer.get('ann')).remainingPoints)",
-    "(await (await limiter.consume('login', 'ann')).refund(), await left())",
+    "(await limiter.consume('login', 'ann'), await ROW, await left())",
   ],
 }
 

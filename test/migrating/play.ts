@@ -3,13 +3,15 @@ import { createServer } from 'node:http'
 import { Controller, Get, Module } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
 import Bottleneck from 'bottleneck'
-import { createLimiter, type Limiter, type LimiterOptions } from 'diana-limiter'
+import { createLimiter, type Limiter, type LimiterOptions, RateLimiter } from 'diana-limiter'
 import { RateLimit, rateLimited } from 'diana-limiter/decorators'
 import { rateLimit as onExpress } from 'diana-limiter/express'
 import { rateLimit as onFastify } from 'diana-limiter/fastify'
 import { DianaModule, SkipRateLimit } from 'diana-limiter/nest'
 import express from 'express'
 import fastify from 'fastify'
+import pLimit from 'p-limit'
+import PQueue from 'p-queue'
 import { expect, vi } from 'vitest'
 import { parse } from 'yaml'
 import { listen } from '../helpers/filters/listen.ts'
@@ -50,6 +52,7 @@ export async function play(row: Row, values: Values, closing: Closing): Promise<
     SkipRateLimit,
     rateLimited,
     createLimiter,
+    RateLimiter,
   }
   const pass = (seconds: number): void => {
     nowMs += seconds * 1000
@@ -210,7 +213,9 @@ type Schedule = (job: Job, index: number) => Promise<unknown>
 async function runJobs(row: Row, values: Values, closing: Closing): Promise<void> {
   const { starts } = row.jobs!
   expect(await timesOf(row, await ourSchedule(row, values, closing))).toEqual(starts)
-  const peer = new Function('Bottleneck', 'work', row.peer!)(Bottleneck, (job: Job) => job()) as Schedule
+  const peer = new Function('Bottleneck', 'pLimit', 'PQueue', 'work', row.peer!)(
+    ...[Bottleneck, pLimit, PQueue, (job: Job) => job()],
+  ) as Schedule
   expect(await timesOf(row, peer)).toEqual(starts)
 }
 
@@ -237,7 +242,8 @@ async function timesOf({ jobs }: Row, schedule: Schedule): Promise<(number | und
 }
 
 /** A rule, a limited function, or statements with a limiter. */
-async function ourSchedule({ ours, beside }: Row, values: Values, closing: Closing): Promise<Schedule> {
+async function ourSchedule(row: Row, values: Values, closing: Closing): Promise<Schedule> {
+  const { ours, beside } = row
   vi.useFakeTimers({ now: START })
   closing.push(() => vi.useRealTimers())
   const isRule = ours.startsWith('{')
@@ -252,6 +258,12 @@ async function ourSchedule({ ours, beside }: Row, values: Values, closing: Closi
       job: Job,
     ) => Promise<void>
     return job => Promise.resolve(limited(job))
+  }
+  if (ours.startsWith('RateLimiter')) {
+    const made = evaluate(ours, { ...values, Infinity: Number.POSITIVE_INFINITY }) as RateLimiter | RateLimiter['limit']
+    if (typeof made === 'function') return job => made(job)
+    const optionsOf = row.options === undefined ? undefined : (evaluate(row.options, {}) as (index: number) => object)
+    return (job, index) => made.schedule(job, optionsOf?.(index))
   }
   if (!isRule) {
     const run = new Function('limiter', 'work', `return (async () => { ${ours} })()`)

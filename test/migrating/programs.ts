@@ -70,10 +70,10 @@ export const flexible: Section = {
     },
     {
       theirs: 'await limiter.reward(key, 1)',
-      ours: 'await verdict.refund()',
-      note: 'of the verdict that was charged; a part of it by `settle(cost)`',
+      ours: "await limiter.reward('login', 'ann', 1)",
+      note: 'or `await verdict.refund()`, of the verdict that was charged; `set(key, points, 0)` is `set(rule, who, used)`',
       as: 'program',
-      beside: `${login}; const verdict = await limiter.consume('login', 'ann')`,
+      beside: `${login}; await limiter.consume('login', 'ann')`,
       gives: `${left} === 3`,
     },
     {
@@ -196,11 +196,10 @@ export const bottleneck: Section = {
     },
     {
       theirs: 'limiter.schedule(() => work(1))',
-      ours: "const verdict = await limiter.consume('login', 'ann'); if (verdict.allowed) await work(1).finally(() => verdict.end())",
-      note: 'after the wait, if the rule waits',
+      ours: "await limiter.jobs('login', 'ann').schedule(() => work(1))",
+      note: 'unbounded; `priority`, `weight` and `signal` as in [jobs](library.md#jobs), where a higher priority is first',
       as: 'jobs',
-      beside:
-        "{ id: 'login', by: 'account', match: 'none', limit: '2/s', algorithm: 'token-bucket', burst: 1, whenFull: 'wait', queue: { size: 100000, timeout: '1d' } }",
+      beside: "{ id: 'login', by: 'account', match: 'none', limit: '2/s', algorithm: 'token-bucket', burst: 1 }",
       peer: 'const limiter = new Bottleneck({ minTime: 500 }); return job => limiter.schedule(() => work(job))',
       jobs: { count: 10, workMs: 10, starts: evenly(500, 10) },
     },
@@ -234,6 +233,90 @@ export const bottleneck: Section = {
       as: 'jobs',
       peer: "const group = new Bottleneck.Group({ minTime: 60_000 }); return (job, i) => group.key(i % 2 ? 'ann' : 'bob').schedule(job)",
       jobs: { count: 6, workMs: 10, starts: [0, 0, 60_000, 60_000, 120_000, 120_000] },
+    },
+  ],
+}
+
+export const pLimit: Section = {
+  from: 'p-limit',
+  rows: [
+    {
+      theirs: 'const limit = pLimit(2)',
+      ours: 'RateLimiter.create(Infinity, { concurrency: 2 }).limit',
+      note: 'with a number in place of `Infinity`, so many jobs a second as well',
+      as: 'jobs',
+      peer: 'const limit = pLimit(2); return job => limit(job)',
+      jobs: { count: 7, workMs: 500, starts: [0, 0, 500, 500, 1000, 1000, 1500] },
+    },
+    {
+      theirs: 'limit(work, argument)',
+      ours: '(await RateLimiter.create(Infinity, { concurrency: 2 }).limit((one, two) => one + two, 1, 2))',
+      as: 'program',
+      gives: 3,
+    },
+    {
+      theirs: 'activeCount',
+      ours: 'RateLimiter.create(5).jobs.running',
+      as: 'program',
+      gives: 0,
+    },
+    {
+      theirs: 'pendingCount',
+      ours: 'RateLimiter.create(5).jobs.waiting',
+      as: 'program',
+      gives: 0,
+    },
+    {
+      theirs: 'limit.clearQueue()',
+      ours: 'RateLimiter.create(5).jobs.clear()',
+      note: 'the promises of the jobs reject; there they never settle, unless `rejectOnClear`',
+      as: 'program',
+      gives: 0,
+    },
+  ],
+}
+
+export const pQueue: Section = {
+  from: 'p-queue',
+  rows: [
+    {
+      theirs: 'new PQueue({ concurrency: 1 })',
+      ours: 'RateLimiter.create(Infinity, { concurrency: 1 })',
+      note: '`queue.add(job)` is `limiter.schedule(job)`',
+      as: 'jobs',
+      peer: 'const queue = new PQueue({ concurrency: 1 }); return job => queue.add(job)',
+      jobs: { count: 5, workMs: 300, starts: evenly(300, 5) },
+    },
+    {
+      theirs: 'queue.add(job, { priority: 1 })',
+      ours: 'RateLimiter.create(Infinity, { concurrency: 1 })',
+      note: '`limiter.schedule(job, { priority: 1 })`: a higher priority is first in both',
+      as: 'jobs',
+      options: 'i => ({ priority: i % 2 })',
+      peer: 'const queue = new PQueue({ concurrency: 1 }); return (job, i) => queue.add(job, { priority: i % 2 })',
+      jobs: { count: 5, workMs: 100, starts: [0, 100, 300, 200, 400] },
+    },
+    {
+      theirs: 'new PQueue({ intervalCap: 2, interval: 1000 })',
+      ours: "await limiter.jobs('login').schedule(work)",
+      note: 'of a rule with `limit: 2/s, algorithm: fixed-window, align: first-call`',
+      as: 'jobs',
+      beside: "{ id: 'login', match: 'none', limit: '2/s', algorithm: 'fixed-window', align: 'first-call' }",
+      peer: 'const queue = new PQueue({ intervalCap: 2, interval: 1000 }); return job => queue.add(job)',
+      jobs: { count: 7, workMs: 10, starts: [0, 0, 1000, 1000, 2000, 2000, 3000] },
+    },
+    {
+      theirs: 'await queue.onIdle()',
+      ours: 'await RateLimiter.create(5).drain()',
+      as: 'program',
+      gives: undefined,
+    },
+    {
+      theirs: 'queue.pause()',
+      ours: 'RateLimiter.create(5).jobs.pause()',
+      note: '`queue.start()` is `resume()`',
+      as: 'program',
+      gives: undefined,
     },
   ],
 }

@@ -9,6 +9,8 @@ export interface Row {
   readonly as: 'express' | 'fastify' | 'nest' | 'rule' | 'program' | 'jobs'
   /** For jobs the other limiter itself, which is run beside `ours`: a program that returns a function which schedules a job. */
   readonly peer?: string
+  /** A function that gives the options of each job by its number, for `schedule`. */
+  readonly options?: string
   /** How many jobs are scheduled at once, how long each takes, and when each begins, in milliseconds; undefined if it is rejected. */
   readonly jobs?: { readonly count: number; readonly workMs: number; readonly starts: readonly (number | undefined)[] }
   /** More options of the filter, or the rules of the program's limiter. */

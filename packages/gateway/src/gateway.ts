@@ -178,6 +178,7 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
       isProxy,
     },
     bulk: new BulkQueue(),
+    messagesOf: request => admission.messagesOf(request),
     // filters of the chain may want to see answers as well
     outletFor: reply => (filters.length > 0 ? new ReplySink(reply as FastifyReply) : new DirectSink(reply)),
     isClosing: () => closing.hasBegun,

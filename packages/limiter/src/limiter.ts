@@ -18,11 +18,14 @@ import { busiestEstimate, Explanation, explainBlock, explainList, explainRules }
 import type { JointCall } from './decision/joint-decision.ts'
 import { type CreditContext, creditsOf, grantCredit, lookOrPay, takeOrPay } from './decision/pay-by-credit.ts'
 import type { PendingVerdict } from './decision/pending-verdict.ts'
+import { rewardUsed, setUsed } from './decision/set-counts.ts'
 import { holdUsOf, type Reservation, type ReserveOptions, VerdictReservation } from './decision/settlement.ts'
 import type { Engine } from './engine/engine.ts'
 import { ENGINE } from './engine/engine-of.ts'
 import { DianaError } from './errors.ts'
+import type { JobQueue } from './jobs/job-queue.ts'
 import type { LimiterEvents, Status } from './limiter-status.ts'
+import { RuleJobs } from './rule-jobs.ts'
 import type { Rule } from './rules/rule.ts'
 import type { RuleOptions } from './rules/schema/options.ts'
 import { ruleToInput } from './rules/to-input.ts'
@@ -34,8 +37,9 @@ const TIMED_ONE_OF = 128
 type Pending = ReturnType<Decider['take']>
 
 /** Decides calls by its rules. Make one with `createLimiter`, and close it. */
-export class Limiter {
+export class Limiter<Id extends string = string> {
   readonly #engine: Engine
+  #jobs: RuleJobs | undefined
   #decided = 0
 
   /** @internal Applications call `createLimiter`. */
@@ -161,50 +165,62 @@ export class Limiter {
    * Decides by one rule for a caller, without a request, and counts: `consume('login', 'ann')`. The rule's `match` is not asked. What
    * the verdict offers afterwards (settle, refund, end) it offers here too.
    */
-  async consume(rule: string, who: Who, options: Pick<CheckOptions, 'cost' | 'signal'> = {}): Promise<Verdict> {
+  async consume(rule: Id, who: Who, options: Pick<CheckOptions, 'cost' | 'signal'> = {}): Promise<Verdict> {
     this.#engine.assertOpen()
     return this.decide(callOf(this.#engine.ruleNamed(rule), who), { ...options, rule, only: true })
   }
 
   /** Returns what `consume` would answer, without counting. */
-  async get(rule: string, who: Who): Promise<Verdict> {
+  async get(rule: Id, who: Who): Promise<Verdict> {
     this.#engine.assertOpen()
     return this.peek(callOf(this.#engine.ruleNamed(rule), who), { rule, only: true })
   }
 
   /** Forgets what one rule has counted for a caller. */
-  async reset(rule: string, who: Who): Promise<void> {
+  async reset(rule: Id, who: Who): Promise<void> {
     const state = this.#engine.ruleNamed(rule)
     const key = keyOf(state, who)
     state.table.reset(key)
     if (state.counter) await this.#engine.shared.reset(state.counter, key)
   }
 
+  /** Makes a caller have used so much of a rule's limit, as of now; returns how much is left. More than the limit is all of it. */
+  async set(rule: string, who: Who, used: number): Promise<number> {
+    this.#engine.assertOpen()
+    return await setUsed(this.#engine.ruleNamed(rule), who, used, this.#engine)
+  }
+
+  /** Gives a caller back so much of what a rule has counted, such as after a correct login; returns how much is left. */
+  async reward(rule: string, who: Who, permits = 1): Promise<number> {
+    this.#engine.assertOpen()
+    return await rewardUsed(this.#engine.ruleNamed(rule), who, permits, this.#engine)
+  }
+
   /**
    * Gives a caller of a rule with `credit: true` so many permits beside the limit, in all processes that share the store: calls
    * that the limit refuses use them up. Returns how many the caller has then.
    */
-  async grant(rule: string, who: Who, permits: number): Promise<number> {
+  async grant(rule: Id, who: Who, permits: number): Promise<number> {
     this.#engine.assertOpen()
     const state = this.#engine.ruleNamed(rule)
     return await grantCredit(state, keyOf(state, who), permits, this.#engine.credits)
   }
 
   /**
-   * Refuses a caller by one rule for a time: the rule's own `block` unless given, milliseconds or a duration such as `10m`.
+   * Refuses a caller by one rule for a time: the rule's own `block` unless given, milliseconds, a duration such as `10m`, or `forever`.
    * It holds for all processes if the rule is counted in Redis.
    */
-  async block(rule: string, who: Who, time?: string | number): Promise<void> {
+  async block(rule: Id, who: Who, time?: string | number): Promise<void> {
     await blockBy(this.#engine.ruleNamed(rule), who, time, this.#engine)
   }
 
   /** Ends a block; what the rule has counted for the caller is forgotten, or it would block them at once. */
-  async unblock(rule: string, who: Who): Promise<void> {
+  async unblock(rule: Id, who: Who): Promise<void> {
     await unblockBy(this.#engine.ruleNamed(rule), who, this.#engine.shared)
   }
 
   /** Returns the callers that rules block now, by one rule or by all. */
-  async blocks(rule?: string): Promise<BlockedCaller[]> {
+  async blocks(rule?: Id): Promise<BlockedCaller[]> {
     const { decider } = this.#engine
     const rules = rule === undefined ? decider.rules : [this.#engine.ruleNamed(rule)]
     return (await Promise.all(rules.map(state => blockedBy(state, this.#engine)))).flat()
@@ -227,6 +243,16 @@ export class Limiter {
   removeRule(id: string): boolean {
     this.#engine.assertOpen()
     return this.#engine.live.remove(id)
+  }
+
+  /**
+   * Returns the jobs that wait for a rule, of all callers together or of one: `jobs('mail').schedule(() => send(letter))`. None is
+   * refused because there are many of them; each begins when the rule lets it pass.
+   */
+  jobs(rule: Id, who: Who = []): JobQueue {
+    this.#engine.assertOpen()
+    this.#jobs ??= new RuleJobs(this.#engine)
+    return this.#jobs.queueOf(rule, who)
   }
 
   /** Ends connections, timers and threads; calls are refused with CLOSED from now on. */

@@ -15,6 +15,8 @@ export interface Decision {
   readonly allowed: boolean
   /** True if it is a shadow limit, which reports what it would have refused, and refuses nothing. */
   readonly shadow: boolean
+  /** True if the answer of its rule has `headers: none`: headers do not name it, beside those of other rules. */
+  readonly hidden?: boolean | undefined
   readonly remaining: number
   readonly resetAfterMs: number
   readonly retryAfterMs: number

@@ -26,6 +26,7 @@ import { serveOnExpress } from './express-app.ts'
 import { listen } from './listen.ts'
 import { startNest } from './nest-server.ts'
 import { nodeListener } from './node-listener.ts'
+import { oneLimitServers } from './one-limit-servers.ts'
 
 // it has the types of Express 5 as far as these servers need them
 const express4 = createRequire(import.meta.url)('express4') as typeof express5
@@ -82,9 +83,18 @@ const starts: Readonly<Record<string, FilterSuiteOptions>> = {
   'Nest 11': { start: startNest, seesUnknownPaths: false },
 }
 
+const lacks: Readonly<Record<string, Partial<FilterSuiteOptions>>> = {
+  'node:http': { forwardsErrors: false },
+  'node:http2': { forwardsErrors: false },
+  'fetch on Node': { setsHeadersBefore: false },
+}
+
 /** The service of the filter suite behind every filter. */
 export const servers: Readonly<Record<string, FilterSuiteOptions>> = Object.fromEntries(
-  Object.entries(starts).map(([name, server]) => [name, { ...server, limitsRoutes: true }]),
+  Object.entries(starts).map(([name, server]) => {
+    const startOne = oneLimitServers[name]
+    return [name, { ...server, limitsRoutes: true, ...(startOne && { startOne }), ...lacks[name] }]
+  }),
 )
 
 async function startFastify(limiter: Limiter, service: FilterService): Promise<ServerUnderTest> {

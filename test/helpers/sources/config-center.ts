@@ -16,8 +16,8 @@ import type { Source, SourceDocument } from '../../../packages/limiter/src/sourc
 
 // a center that failed is asked again at once; what waits for the disk waits as long as it takes
 vi.mock(import('../../../packages/limiter/src/sources/client/pause.ts'), async original => {
-  const { pause } = await original()
-  return { pause: (ms, signal, options) => pause(options?.ref === false ? ms : 0, signal, options) }
+  const { pause, ...others } = await original()
+  return { ...others, pause: (ms, signal, options) => pause(options?.ref === false ? ms : 0, signal, options) }
 })
 
 export const folder: string = mkdtempSync(join(tmpdir(), 'diana-live-'))

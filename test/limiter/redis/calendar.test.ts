@@ -264,7 +264,7 @@ describe('calendar periods in Redis', () => {
       compileRule({ algorithm: 'fixed-window', limit: '2/year', zone: 'Asia/Tokyo' }),
     )
     const { decisions } = await decide(1, 'ann')
-    const [key] = (await server.client.keys('*{rule:*')) as [string]
+    const [key] = (await server.client.keys('diana:rule:*')) as [string]
     expect(await server.client.pttl(key)).toBeGreaterThan(decisions[0]!.resetAfterMs)
     store.close()
   })

@@ -4,6 +4,7 @@ import { tokenBucket } from '../../../packages/limiter/src/algorithms/token-buck
 import { connectRedis } from '../../../packages/limiter/src/stores/redis/connection/client.ts'
 import { type RedisCounter, redisCharge } from '../../../packages/limiter/src/stores/redis/counter.ts'
 import { RedisStore, type RedisStoreOptions } from '../../../packages/limiter/src/stores/redis/redis-store.ts'
+import { slotOf } from '../../../packages/limiter/src/stores/redis/slot.ts'
 import { compileRule } from '../../../packages/limiter/src/testing/compile-rule.ts'
 import { createStoreDecider } from '../../../packages/limiter/src/testing/stores/store-decider.ts'
 import { runTimeline } from '../../../packages/limiter/src/testing/timeline.ts'
@@ -38,14 +39,17 @@ function createCounter(store: RedisStore, id: string, count: number): RedisCount
   return store.createCounter({ id, meters, algorithm: 'token-bucket', enforced: true })
 }
 
+/** Each rule counts another caller, so that their ledgers are in several slots. */
+const callerOf = ({ tag }: RedisCounter) => `caller of ${tag}`
+
 async function left(store: RedisStore, counter: RedisCounter): Promise<number> {
-  const charge = { ...redisCharge(counter), key: 'someone', cost: 0 }
+  const charge = { ...redisCharge(counter), key: callerOf(counter), cost: 0 }
   await store.look([charge])
   return charge.remaining[0]!
 }
 
 const take = (store: RedisStore, counters: readonly RedisCounter[], cost = 1) => {
-  return store.take(counters.map(counter => ({ ...redisCharge(counter), key: 'someone', cost })))
+  return store.take(counters.map(counter => ({ ...redisCharge(counter), key: callerOf(counter), cost })))
 }
 
 describe('a Cluster of three masters', () => {
@@ -61,12 +65,41 @@ describe('a Cluster of three masters', () => {
   it('a Cluster leaves every counter as before when a call is refused by a rule in another slot', async () => {
     const store = await createStore()
     const counters = [10, 20, 1, 30].map((count, i) => createCounter(store, `rule ${i}`, count))
-    expect(new Set(counters.map(counter => counter.partitionOf('someone').slot)).size).toBe(4)
+    expect(new Set(counters.map(counter => slotOf(counter.ledgerKeyOf(callerOf(counter))))).size).toBe(4)
     expect((await take(store, counters)).allowed).toBe(true)
     const before = await Promise.all(counters.map(counter => left(store, counter)))
     expect((await take(store, counters)).allowed).toBe(false)
     expect(await Promise.all(counters.map(counter => left(store, counter)))).toEqual(before)
     expect(before).toEqual([9, 19, 0, 29])
+  })
+
+  it('decides by one script what several rules count of one caller', async () => {
+    const { send } = await connectRedis(cluster.client)
+    let scripts = 0
+    const store = new RedisStore(
+      command => {
+        scripts++
+        return send(command)
+      },
+      { isCluster: true, now: () => now },
+    )
+    closing.push(() => store.close())
+    const counters = [10, 20, 30].map((count, i) => createCounter(store, `rule ${i}`, count))
+    const ask = () => store.take(counters.map(counter => ({ ...redisCharge(counter), key: 'ann', cost: 1 })))
+    await ask()
+    scripts = 0
+    await ask()
+    expect(scripts).toBe(1)
+  })
+
+  it('lists the callers of a rule on all masters', async () => {
+    const { send, isCluster, masters } = await connectRedis(cluster.client)
+    const store = new RedisStore(send, { isCluster, masters, now: () => now })
+    closing.push(() => store.close())
+    const counter = createCounter(store, 'rule', 5)
+    const callers = Array.from({ length: 50 }, (_, i) => `caller ${i}`)
+    await Promise.all(callers.map(key => store.take([{ ...redisCharge(counter), key, cost: 1 }])))
+    expect((await store.keys(counter, 100)).sort()).toEqual(callers.sort())
   })
 
   it('concurrent calls never get more than any rule allows', async () => {
@@ -102,7 +135,7 @@ describe('a Cluster of three masters', () => {
     const failing = createCounter(await createStore(), 'fails', 5)
     const store = new RedisStore(
       command =>
-        command.includes(failing.partitionOf('someone').current)
+        command.includes(failing.ledgerKeyOf(callerOf(failing)))
           ? Promise.reject(new Error('CLUSTERDOWN'))
           : send(command),
       { isCluster: true, now: () => now },
@@ -121,7 +154,7 @@ describe('a Cluster of three masters', () => {
     expect((await take(store, counters, 2)).allowed).toBe(true)
     expect((await take(store, counters, 1)).allowed).toBe(false)
     expect(await left(store, places)).toBe(1)
-    store.giveBack([{ counter: places, key: 'someone', cost: 2, moment: now }])
+    store.giveBack([{ counter: places, key: callerOf(places), cost: 2, moment: now }])
     expect(await left(store, places)).toBe(3)
   })
 
@@ -131,20 +164,24 @@ describe('a Cluster of three masters', () => {
     const reserve = async (cost: number, reservation: number) => {
       const charges = counters.map(counter => ({
         ...redisCharge(counter),
-        ...{ key: 'someone', cost, mayWait: false, reservation, holdUs: 1_000_000 },
+        ...{ key: callerOf(counter), cost, mayWait: false, reservation, holdUs: 1_000_000 },
       }))
       return (await store.take(charges)).allowed
     }
     expect([await reserve(50, 1), await reserve(20, 2)]).toEqual([true, false])
     const terms = {
-      key: 'someone',
       cost: 50,
       moment: now,
       reservation: 1,
       until: now + 1_000_000,
       overrun: 'debt',
     } as const
-    const settlements = [20, 90].map((actual, i) => ({ ...terms, counter: counters[i]!, actual }))
+    const settlements = [20, 90].map((actual, i) => ({
+      ...terms,
+      key: callerOf(counters[i]!),
+      counter: counters[i]!,
+      actual,
+    }))
     await store.settle(settlements)
     await store.settle(settlements)
     expect([await left(store, counters[0]!), await left(store, counters[1]!)]).toEqual([80, 0])

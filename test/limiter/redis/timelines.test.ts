@@ -8,6 +8,7 @@ import { type RedisServer, startRedis } from '../../helpers/servers/redis-server
 
 const aDayIn2026 = 20_772 * 86_400_000
 
+let tables = 0
 let server: RedisServer
 beforeAll(async () => {
   server = await startRedis()
@@ -17,7 +18,11 @@ afterAll(() => server.close())
 
 async function run(timeline: Timeline, startMs: number): Promise<void> {
   let now = 0
-  const store = new RedisStore(([command, ...args]) => server.client.call(command!, ...args), { now: () => now })
+  const store = new RedisStore(([command, ...args]) => server.client.call(command!, ...args), {
+    // the versions of a rule are remembered by its name
+    prefix: `table${++tables}`,
+    now: () => now,
+  })
   await server.client.flushall()
   const judge = createStoreDecider(store, compileRule(timeline.rule))
   await runTimeline(timeline, (atMs, cost, key) => {

@@ -292,7 +292,7 @@ describe.each(subjects)('a %s whose limit is changed to and fro', (name, algorit
             meters = metersOf(limit)
             table.adopt(meters, processes.now, { keepsPast: true })
             counter = processes.counter(store, meters)
-            await store.look([redisCharge(counter)])
+            await store.continued()
           }
           if (what === 'refund' && last) {
             refundLocal({ ...last, table, resetsBefore: resetsSoFar() }, processes.now, 'all')

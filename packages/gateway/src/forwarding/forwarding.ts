@@ -2,6 +2,7 @@ import { overloadRetrySeconds } from 'diana-limiter/gateway'
 import type { Dispatcher } from 'undici'
 import type { CallReply, CallRequest, Trust } from '../http/call.ts'
 import { deadlineTrailers, grpcTimeoutMs } from '../http/grpc/grpc-call.ts'
+import type { MessageLimits } from '../http/message-limits.ts'
 import type { BulkQueue } from '../inbound/connections/bulk-queue.ts'
 import { paceOf, type Work } from '../inbound/connections/call-pace.ts'
 import { sendProblem } from '../inbound/problem.ts'
@@ -235,6 +236,8 @@ export interface ForwarderParts {
   readonly trust: Trust
   readonly bulk: BulkQueue
   outletFor(reply: CallReply): ResponseSink
+  /** Returns what decides the messages of a WebSocket; undefined if no rule is about them. */
+  messagesOf(request: CallRequest): MessageLimits | undefined
   /** True if the gateway is closing, so that connections are not kept open. */
   isClosing(): boolean
 }

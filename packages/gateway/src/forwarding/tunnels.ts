@@ -19,6 +19,7 @@ import {
   headersToService,
   reasonFor,
 } from './headers/end-to-end-headers.ts'
+import { keepsDictionary, relayMessages } from './messages/message-relay.ts'
 
 const endingMs = 1000
 
@@ -244,9 +245,18 @@ class Tunnel implements SlotUser {
     near.write(`HTTP/1.1 101 Switching Protocols\r\n${lines}\r\n`, 'latin1')
     if (farHead.length > 0) near.write(farHead)
     const early = upgradeOf(this.#request.raw)!.early.take()
-    if (early.length > 0) far.write(early)
-    relay(near, far, this.#parts.bulk)
-    relay(far, near, this.#parts.bulk)
+    const messages = this.#parts.messagesOf(this.#request)
+    if (messages === undefined) {
+      if (early.length > 0) far.write(early)
+      relay(near, far, this.#parts.bulk)
+      relay(far, near, this.#parts.bulk)
+    } else {
+      relayMessages(near, far, {
+        ...{ limits: messages, bulk: this.#parts.bulk, early, farHead },
+        keepsDictionary: keepsDictionary(textOf(answer.headers['sec-websocket-extensions'])),
+        onError: error => this.#request.log.error({ err: error }, 'a message could not be judged, and has passed'),
+      })
+    }
     // sockets stay open one way after the other has ended, which no WebSocket needs for long
     near.once('end', () => this.#endSoon(near))
     far.once('end', () => this.#endSoon(near))

@@ -125,13 +125,18 @@ export function writeDraft11<Reply>({ decisions }: Limits, sink: HeaderSink<Repl
   let standings = ''
   for (let i = 0; i < decisions.length; i++) {
     const decision = decisions[i]!
-    if (decision.shadow) continue
+    if (isUnnamed(decision)) continue
     policies = policies.with(decision)
     standings += policies.standing(whole(decision.remaining), resetSeconds(decision))
   }
   if (standings === '') return
   sink.setHeader(reply, 'RateLimit-Policy', policies.text)
   sink.setHeader(reply, 'RateLimit', standings)
+}
+
+/** True if headers do not show a limit: it refuses nothing, or its rule has none. */
+export function isUnnamed({ shadow, hidden }: Decision): boolean {
+  return shadow || hidden === true
 }
 
 export function refuses(decision: Decision): boolean {

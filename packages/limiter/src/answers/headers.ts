@@ -1,5 +1,14 @@
 import type { HeaderStyle } from '../rules/rule.ts'
-import { type HeaderSink, type Limits, resetMs, resetSeconds, whole, windowOf, writeDraft11 } from './draft-11.ts'
+import {
+  type HeaderSink,
+  isUnnamed,
+  type Limits,
+  resetMs,
+  resetSeconds,
+  whole,
+  windowOf,
+  writeDraft11,
+} from './draft-11.ts'
 import { tightestLimit, writeTokenHeaders } from './token-headers.ts'
 
 /** A header's name and value. */
@@ -55,7 +64,7 @@ function writeDraft6<Reply>(verdict: Limits, sink: HeaderSink<Reply>, reply: Rep
 function unnamedPolicies({ decisions }: Limits): string {
   let policies = ''
   for (const decision of decisions) {
-    if (decision.shadow) continue
+    if (isUnnamed(decision)) continue
     policies += `${policies === '' ? '' : ', '}${whole(decision.limit)}${windowOf(decision)}`
   }
   return policies

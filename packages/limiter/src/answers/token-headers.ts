@@ -1,5 +1,5 @@
 import type { Decision } from '../verdict.ts'
-import { type HeaderSink, type Limits, resetMs, whole } from './draft-11.ts'
+import { type HeaderSink, isUnnamed, type Limits, resetMs, whole } from './draft-11.ts'
 
 const TOKENS = 'tokens'
 
@@ -30,7 +30,7 @@ export function resetText(ms: number): string {
 export function tightestLimit({ decisions }: Limits): Decision | undefined {
   let tightest: Decision | undefined
   for (const decision of decisions) {
-    if (!decision.shadow && (tightest === undefined || isTighter(decision, tightest))) tightest = decision
+    if (!isUnnamed(decision) && (tightest === undefined || isTighter(decision, tightest))) tightest = decision
   }
   return tightest
 }

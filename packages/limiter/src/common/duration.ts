@@ -1,3 +1,9 @@
+/** A time without end: 30 years, which stores can count, and longer than any duration. */
+export const FOREVER_MS: number = 30 * 365 * 86_400_000
+
+/** The word for it. */
+export const FOREVER = 'forever'
+
 const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 /** The text of a duration: a whole number and a unit. */
 export const DURATION_PATTERN: RegExp = /^(\d{1,12})(ms|s|m|h|d)$/

@@ -30,8 +30,8 @@ export type WarningCode =
 const mistakes: Readonly<Record<WarningCode, string>> = {
   DIANA_PROXY_NOT_TRUSTED:
     'a call carries X-Forwarded-For or Forwarded, but trustProxy trusts no proxy, so all callers behind your proxy are ' +
-    'counted as one caller: set trustProxy to the number of your proxies or to their networks; the setting "trust proxy" of ' +
-    'Express is not read',
+    'counted as one caller: set trustProxy to the number of your proxies or to their networks; Express: trust proxy; ' +
+    'Fastify: trustProxy',
   DIANA_TRUSTS_EVERYONE:
     'trustProxy trusts every address, so callers may choose the address that they are counted under: list the networks ' +
     'of your own proxies only',

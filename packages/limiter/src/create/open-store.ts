@@ -30,13 +30,13 @@ export async function openStore(
 ): Promise<OpenedStore> {
   if (given && 'custom' in given) return openCustom(given.custom, isObserver)
   const connection = await connectRedis(targetIn(given?.redis, urls))
-  const { send, sendToMasters, isCluster, close, reconnect, onReady, onLost, lastError } = connection
+  const { send, masters, isCluster, close, reconnect, onReady, onLost, lastError } = connection
   const members = new RedisRegistry(send, fleetName(prefix))
   const adviseOnMemory = (): void => void warnOfEviction(send)
   onReady?.(adviseOnMemory)
   return {
     fleet: new RedisStore(send, {
-      ...{ prefix, isCluster, sendToMasters, now: clock && inMicroseconds(clock) },
+      ...{ prefix, isCluster, masters, now: clock && inMicroseconds(clock) },
       onFunctionsForbidden: error => warnOnce('DIANA_STORE_FUNCTIONS', String(error)),
     }),
     registry: isObserver ? observerRegistry(() => members.count()) : members,

@@ -1,5 +1,5 @@
 import type { Call } from '../call.ts'
-import { parseDuration } from '../common/duration.ts'
+import { FOREVER, FOREVER_MS, parseDuration } from '../common/duration.ts'
 import { callOfKey } from '../dimensions/describe-key.ts'
 import { DianaError } from '../errors.ts'
 import { suggest } from '../rules/suggest.ts'
@@ -27,11 +27,12 @@ export async function blockBy(
 ): Promise<void> {
   const { id, blockMs } = state.rule
   const blocks = requireBlocks(state)
-  const ms = typeof time === 'string' ? parseDuration(time) : (time ?? blockMs)
+  const given = time === FOREVER ? FOREVER_MS : typeof time === 'string' ? parseDuration(time) : (time ?? blockMs)
+  const ms = given === undefined ? undefined : Math.min(given, FOREVER_MS)
   if (ms === undefined || !Number.isSafeInteger(ms) || ms < 1) {
     throw new DianaError(
       'BAD_CALL',
-      `rule "${id}": the time of a block must be a duration such as 10m, or a whole number of milliseconds`,
+      `rule "${id}": the time of a block must be a duration such as 10m, a whole number of milliseconds, or forever`,
     )
   }
   const key = keyOf(state, who)

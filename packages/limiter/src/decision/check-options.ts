@@ -11,6 +11,10 @@ export interface NamedRules {
   readonly after?: readonly string[] | undefined
   readonly rule?: string | readonly string[] | undefined
   readonly only?: boolean | undefined
+  /** Ids of rules that do not decide the call, although it matches or names them. */
+  readonly except?: readonly string[] | undefined
+  /** True if the call stands for a message of a WebSocket that it has opened: rules with `match: { websocket: messages }` decide it. */
+  readonly message?: boolean | undefined
 }
 
 /** The options by which one call is decided. */
@@ -40,8 +44,8 @@ export interface PlanOptions extends NamedRules {
 /** True if a call is charged otherwise than 1 by each rule that it matches. */
 export function isSpecial(options: PlanOptions | undefined): boolean {
   if (options === undefined) return false
-  const { cost, rule, after, holdUs, paid } = options
-  if (paid !== undefined) return true
+  const { cost, rule, after, except, holdUs, paid, message } = options
+  if (paid !== undefined || except !== undefined || message === true) return true
   return cost !== undefined || rule !== undefined || after !== undefined || holdUs !== undefined
 }
 

@@ -1,7 +1,7 @@
 import type { Estimate } from '../algorithms/adaptive/estimator.ts'
 import type { Limit } from '../algorithms/algorithm.ts'
 import type { Call } from '../call.ts'
-import { formatDuration } from '../common/duration.ts'
+import { FOREVER_MS, formatDuration } from '../common/duration.ts'
 import { describePart, type KeyPart } from '../dimensions/key.ts'
 import { compileMatch } from '../rules/match/match.ts'
 import type { Match, Rule } from '../rules/rule.ts'
@@ -126,8 +126,9 @@ export function explainList({ list, rule }: ListedCaller): CallerStanding {
 }
 
 export function explainBlock(rule: string, leftMs: number): CallerStanding {
-  const left = formatDuration(Math.ceil(leftMs))
-  const means = `blocked by rule "${rule}" for another ${left}: every call that this rule is about is refused until then`
+  const isEndless = leftMs > FOREVER_MS / 2
+  const left = isEndless ? 'without end' : `for another ${formatDuration(Math.ceil(leftMs))}`
+  const means = `blocked by rule "${rule}" ${left}: every call that this rule is about is refused ${isEndless ? 'until it is unblocked' : 'until then'}`
   return { is: 'blocked', rule, leftMs, means }
 }
 

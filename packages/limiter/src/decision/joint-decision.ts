@@ -12,6 +12,8 @@ import type { VerdictBuilder } from './verdict-builder.ts'
 export interface JointCall extends NamedRules {
   readonly call: Call
   readonly cost: number
+  /** True if a refusal is not counted, and blocks no caller: the call is decided again later. */
+  readonly defersRefusal?: boolean | undefined
 }
 
 /** The parts of a decider that a joint decision uses. */
@@ -157,7 +159,7 @@ function verdictsOf(
     const passes = allowed || fits(plan)
     const isFirst = !isCounted
     // what would have passed is counted only if all do, and one refusal of the request is enough
-    const counts = asked.cost > 0 && (allowed || (!passes && isFirst))
+    const counts = asked.cost > 0 && (allowed || (!passes && isFirst && asked.defersRefusal !== true))
     if (counts) isCounted = true
     const options = isFirst ? { cost: asked.cost } : REPEATED
     const [pass, refusal] = counts ? (['taken', 'refused'] as const) : (['fits', 'full'] as const)

@@ -289,6 +289,7 @@ function decisionsOf(levels: LevelAnswer | undefined): readonly Decision[] {
       ...(unit && { calendar: unit }),
       allowed: lateUs === undefined,
       shadow: !rule.enforced,
+      ...(rule.answer.headers === 'none' && { hidden: true }),
       remaining,
       resetAfterMs: resetUs / 1000,
       retryAfterMs: lateUs === undefined ? 0 : lateUs / 1000,

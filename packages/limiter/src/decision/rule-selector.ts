@@ -26,12 +26,16 @@ export class RuleSelector {
   deniedAs: 'ambiguous' | 'denied' = 'denied'
   /** Puts the rules that a call matches into `found`, and returns their number. */
   readonly #match: (call: Call, found: RuleState[]) => number
+  /** Finds the rules for messages of the WebSocket that a call has opened; made with the first message. */
+  #matchMessage: ((call: Call, found: RuleState[]) => number) | undefined
+  readonly #rules: readonly RuleState[]
   readonly #byId: ReadonlyMap<string, RuleState>
   readonly #lists: CallerLists
   readonly #hasLists: boolean
   readonly #hasListsOfRules: boolean
 
   constructor(rules: readonly RuleState[], lists: CallerLists) {
+    this.#rules = rules
     this.#match = compileMatch(rules)
     this.#byId = new Map(rules.map(state => [state.rule.id, state]))
     this.#lists = lists
@@ -41,7 +45,9 @@ export class RuleSelector {
 
   /** Puts the rules into `found`, in document order and then as they are named, and returns their number; or DENIED. */
   find(call: Call, found: RuleState[], options: NamedRules | undefined): number {
-    const isPlain = options === undefined || (options.rule === undefined && options.after === undefined)
+    const isPlain =
+      options === undefined ||
+      (options.rule === undefined && options.after === undefined && options.except === undefined && !options.message)
     if (isPlain && !this.#hasLists) {
       const size = this.#match(call, found)
       return this.#hasListsOfRules || size < 0 ? this.#screen(call, found, size) : size
@@ -55,7 +61,8 @@ export class RuleSelector {
     if (this.#lists.allows?.(call)) return [{ list: 'allow' }]
     const found: RuleState[] = []
     // a path that can be read in too many ways has no rules
-    const size = options?.rule === undefined ? this.#match(call, found) : this.#findNamed(call, found, options)
+    const size =
+      options?.rule === undefined ? this.#matchOf(options)(call, found) : this.#findNamed(call, found, options)
     return found.slice(0, Math.max(0, size)).flatMap(({ rule }): ListedCaller[] => {
       if (rule.enforced && rule.denies?.(call)) return [{ list: 'deny', rule: rule.id }]
       return rule.exempts?.(call) ? [{ list: 'allow', rule: rule.id }] : []
@@ -67,13 +74,21 @@ export class RuleSelector {
     this.deniedAs = 'denied'
     if (this.#lists.denies?.(call)) return DENIED
     if (this.#lists.allows?.(call)) return 0
-    let size = options?.rule === undefined ? this.#match(call, found) : this.#findNamed(call, found, options)
+    let size = options?.rule === undefined ? this.#matchOf(options)(call, found) : this.#findNamed(call, found, options)
     if (options?.after !== undefined && size > 0) size = without(options.after, found, size)
+    if (options?.except !== undefined && size > 0) size = without(options.except, found, size)
     return this.#screen(call, found, size)
   }
 
-  #findNamed(call: Call, found: RuleState[], { rule: names = [], only }: NamedRules): number {
-    let size = only ? 0 : this.#match(call, found)
+  #matchOf(options: NamedRules | undefined): (call: Call, found: RuleState[]) => number {
+    if (!options?.message) return this.#match
+    this.#matchMessage ??= compileMatch(this.#rules, 'messages')
+    return this.#matchMessage
+  }
+
+  #findNamed(call: Call, found: RuleState[], options: NamedRules): number {
+    const { rule: names = [], only } = options
+    let size = only ? 0 : this.#matchOf(options)(call, found)
     if (size < 0) return size
     for (const id of typeof names === 'string' ? [names] : names) {
       const state = this.#byId.get(id)

@@ -10,10 +10,10 @@ import fastify from 'fastify'
 import { Hono } from 'hono'
 import Koa from 'koa'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { LimitedError } from '../answers/limited-error.ts'
 import { createLimiter } from '../create/create-limiter.ts'
 import { DianaModule } from '../filters/nest.ts'
 import type { Limiter } from '../limiter.ts'
-import { LimitedError } from './limited-error.ts'
 import { rateLimited } from './wrap-function.ts'
 
 /** An error of a limited function that an application does not catch is answered as a refusal, by the framework's own handler. */

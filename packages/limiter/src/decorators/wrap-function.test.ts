@@ -1,8 +1,8 @@
 import { type RedisServer, startRedis } from '@test/servers/redis-server'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { LimitedError } from '../answers/limited-error.ts'
 import { createLimiter } from '../create/create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
-import { LimitedError } from './limited-error.ts'
 import { RateLimit } from './rate-limit.ts'
 import { rateLimited } from './wrap-function.ts'
 

@@ -1,9 +1,9 @@
+import { LimitedError } from '../answers/limited-error.ts'
 import { isAsyncFunction } from '../common/sync-function.ts'
 import { DianaError } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import type { Verdict } from '../verdict.ts'
 import { Annotation, type FunctionCall, type RateLimitOptions } from './annotation.ts'
-import { LimitedError } from './limited-error.ts'
 
 type AnyFunction = (this: unknown, ...args: never[]) => unknown
 

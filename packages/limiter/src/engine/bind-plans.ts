@@ -63,9 +63,15 @@ export class PlanTables {
   }
 }
 
+const names = new WeakMap<CompiledRule, string>()
+
 /** Limits with equal terms count alike. */
-function nameOf({ terms }: CompiledRule): string {
-  return JSON.stringify(terms)
+function nameOf(rule: CompiledRule): string {
+  const known = names.get(rule)
+  if (known !== undefined) return known
+  const name = JSON.stringify(rule.terms)
+  names.set(rule, name)
+  return name
 }
 
 /** The states of all limits of a rule. `standard` is that of its default, whose table is that of its limit from now on. */

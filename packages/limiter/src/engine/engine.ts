@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import type { Algorithm } from '../algorithms/algorithm.ts'
-import { type Clock, inMicroseconds, steadyMicroseconds } from '../common/clock.ts'
+import { type Clock, inMicroseconds, processMicroseconds } from '../common/clock.ts'
 import { DEFAULT_PREFIX } from '../common/redis-url.ts'
 import { warnOfEach, warnOnce } from '../common/warn-once.ts'
 import { Decider } from '../decision/decider.ts'
@@ -104,6 +104,8 @@ export class Engine {
   guard: OverloadGuard | undefined
   #guarded: readonly unknown[] = [undefined, undefined]
   isClosed = false
+  /** The jobs that wait for rules, which ask again when rules change or slots are free; undefined until some are scheduled. */
+  jobs: { reconsider(): void; close(): void } | undefined
   readonly #followers = new Map<string, SectionFollower>()
   readonly #stopSweeping: () => void
   /** Reports what this process decides, for the history of the fleet. */
@@ -112,7 +114,7 @@ export class Engine {
 
   constructor(options: EngineOptions) {
     this.options = options
-    this.now = options.clock ? inMicroseconds(options.clock) : steadyMicroseconds
+    this.now = options.clock ? inMicroseconds(options.clock) : processMicroseconds()
     this.store = new MemoryStore({ maxKeys: options.maxKeys })
     this.limits = new OutsideLimits({
       send: options.send,
@@ -164,6 +166,7 @@ export class Engine {
 
   async close(): Promise<void> {
     this.isClosed = true
+    this.jobs?.close()
     this.#stopSweeping()
     this.limits.close()
     this.guard?.close()
@@ -187,8 +190,13 @@ export class Engine {
   /** Counts a call that could not be judged, and says whether it may pass. */
   passUnjudged(): boolean {
     const passes = this.document.whenFailed !== 'refuse'
-    this.counters.unjudged[passes ? 'passed' : 'refused']++
+    this.countUnjudged(passes)
     return passes
+  }
+
+  /** Counts a call that was not decided. */
+  countUnjudged(passes: boolean): void {
+    this.counters.unjudged[passes ? 'passed' : 'refused']++
   }
 
   ruleNamed(id: string): RuleState {
@@ -253,6 +261,7 @@ export class Engine {
     for (const putInForce of followed) putInForce()
     this.observers.follow(this.decider.rules)
     this.waitQueue.reconsider()
+    this.jobs?.reconsider()
     this.shared.reconsider()
   }
 
@@ -278,6 +287,7 @@ export class Engine {
       onRelease: (receipts, which, ending) => {
         for (const receipt of receipts) refundCharge(receipt, this.now(), which, ending)
         this.waitQueue.freed(receipts)
+        this.jobs?.reconsider()
       },
     })
   }

@@ -2,17 +2,21 @@ import { headerWriters } from '../answers/headers.ts'
 import { joinVerdicts } from '../answers/joined-verdict.ts'
 import { writeTokenHeaders } from '../answers/token-headers.ts'
 import type { Call } from '../call.ts'
+import { isThenable } from '../common/is-thenable.ts'
 import { valueNow } from '../common/sync-function.ts'
 import { warnOnce } from '../common/warn-once.ts'
 import type { CheckOptions } from '../decision/check-options.ts'
 import { engineOf } from '../engine/engine-of.ts'
 import type { Outcome, Verdict } from '../verdict.ts'
 import { CallCosts } from './costs/call-costs.ts'
+import { current } from './current-request.ts'
 import type { Filter } from './filter.ts'
 import type { Framework, Watcher } from './frameworks/framework.ts'
 import { readAttributes } from './given-attributes.ts'
+import { inTime } from './in-time.ts'
+import type { FoundValues, RequestFunctions } from './one-line/request-functions.ts'
 import { type Asked, areMatchingDecided, chargedBy, coveringFilter, lastVerdict, type PastRun } from './past-runs.ts'
-import { refuse, refuseUnjudged, refuseUnready } from './refuse.ts'
+import { type Next, refuse, refuseUnjudged, refuseUnready } from './refuse.ts'
 import { type Failure, report } from './report.ts'
 import { RequestCall } from './request-call.ts'
 
@@ -24,21 +28,38 @@ const runs: unique symbol = Symbol('diana.runs')
 
 /**
  * Decides a request that has come to a filter; true if it may continue. A request that a filter of the same limiter and rules
- * has decided before continues unchanged.
+ * has decided before continues unchanged. With `forwardErrors`, it throws a LimitedError, or rejects with one. `next` is what the
+ * framework gives its handlers, for `onRefused`.
  */
 export function admit<Request, Reply>(
   filter: Filter<Request, Reply>,
   request: Request,
   reply: Reply,
+  next?: Next,
 ): boolean | Promise<boolean> {
-  if (filter.pending !== undefined) return admitLater(filter, filter.pending, request, reply)
-  const { framework, options } = filter
-  if (options.skip !== undefined && isSkipped(filter, options.skip, request)) return true
+  // before anything is awaited, so that it holds for all that the request starts
+  if (current.tracker !== undefined) current.tracker.enter(filter.framework.identity(request))
+  if (filter.passesPreflights === true && isPreflight(filter.framework, request)) return true
+  if (filter.pending !== undefined) return admitLater(filter, filter.pending, request, reply, next)
+  const { skip } = filter.options
+  if (skip === undefined) return begin(filter, request, reply, next)
+  const skipped = isSkipped(filter, skip, request)
+  if (typeof skipped === 'boolean') return skipped || begin(filter, request, reply, next)
+  return skipped.then(isDone => isDone || begin(filter, request, reply, next))
+}
+
+function begin<Request, Reply>(
+  filter: Filter<Request, Reply>,
+  request: Request,
+  reply: Reply,
+  next: Next | undefined,
+): boolean | Promise<boolean> {
+  const { framework } = filter
   const decided = placeFor(framework.identity(request))
   const past = decided[runs]
-  if (past !== undefined) return admitAgain(filter, request, reply, decided, pastRuns(past))
+  if (past !== undefined) return admitAgain(filter, request, reply, next, decided, pastRuns(past))
   if (framework.isAnswered(reply)) return passLate()
-  const run = new FilterRun(filter, request, reply, filter.only)
+  const run = new FilterRun(filter, request, reply, next, filter.only)
   decided[runs] = run
   return run.decide()
 }
@@ -49,16 +70,17 @@ async function admitLater<Request, Reply>(
   pending: Promise<void>,
   request: Request,
   reply: Reply,
+  next: Next | undefined,
 ): Promise<boolean> {
   filter.onEarlyRequest?.()
   try {
     await pending
   } catch (error) {
     const { framework, options } = filter
-    if (options.skip !== undefined && isSkipped(filter, options.skip, request)) return true
+    if (options.skip !== undefined && (await isSkipped(filter, options.skip, request))) return true
     return framework.isAnswered(reply) ? passLate() : refuseUnready(filter, request, reply, error)
   }
-  return admit(filter, request, reply)
+  return admit(filter, request, reply, next)
 }
 
 /** Admits a request that other filters have decided before: what matches is counted once. */
@@ -66,6 +88,7 @@ function admitAgain<Request, Reply>(
   filter: Filter<Request, Reply>,
   request: Request,
   reply: Reply,
+  next: Next | undefined,
   decided: Decided,
   past: readonly PastRun[],
 ): boolean | Promise<boolean> {
@@ -77,7 +100,7 @@ function admitAgain<Request, Reply>(
     return true
   }
   if (filter.framework.isAnswered(reply)) return passLate()
-  const run = new FilterRun(filter, request, reply, filter.only || areMatchingDecided(filter, past, asked))
+  const run = new FilterRun(filter, request, reply, next, filter.only || areMatchingDecided(filter, past, asked))
   run.follow(lastVerdict(past), chargedBy(filter, past))
   decided[runs] = [...past, run]
   return run.decide()
@@ -102,15 +125,33 @@ function passLate(): true {
  */
 function isSkipped<Request>(
   filter: Filter<Request, never>,
-  skip: (request: Request) => boolean,
+  skip: (request: Request) => boolean | Promise<boolean>,
   request: Request,
-): boolean {
-  try {
-    return valueNow(skip(request), 'skip') === true
-  } catch (error) {
+): boolean | Promise<boolean> {
+  const failed = (error: unknown): false => {
     report(error, request, filter, 'skip')
     return false
   }
+  try {
+    const given: unknown = skip(request)
+    if (!isThenable(given)) return given === true
+    return inTime(given, 'skip').then(value => value === true, failed)
+  } catch (error) {
+    return failed(error)
+  }
+}
+
+/** Headers by which a middleware behind the filter may take OPTIONS for another method; no browser sends one with a preflight. */
+const OVERRIDES = ['x-http-method-override', 'x-http-method', 'x-method-override'] as const
+
+/** True if a browser asks if a page may make a request of another origin. A request that could be anything else is no preflight. */
+function isPreflight<Request>(framework: Framework<Request, never>, request: Request): boolean {
+  if (framework.method(request) !== 'OPTIONS') return false
+  const headers = framework.headers(request)
+  if (!headers?.['access-control-request-method'] || !headers.origin) return false
+  const { 'content-length': length = '0', 'transfer-encoding': encoding } = headers
+  if (length !== '0' || encoding !== undefined) return false
+  return OVERRIDES.every(name => headers[name] === undefined) && !framework.target(request).includes('_method')
 }
 
 /** Returns the verdict on a request of any framework, by the rules of all filters that it has passed. */
@@ -140,8 +181,10 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
   cost: number | undefined
   /** The rules that filters of the same limiter have charged before on this request. */
   after: readonly string[] | undefined
+  readonly except: readonly string[] | undefined
   readonly #request: Request
   readonly #reply: Reply
+  readonly #next: Next | undefined
   #controller: AbortController | undefined
   #verdict: Verdict | undefined
   /** The verdict of this filter alone, and that of the filters before it. */
@@ -153,15 +196,17 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
   /** The parts of the bodies of the request and of the answer that say its costs; undefined if no rule asks. */
   #costs: CallCosts<Request, Reply> | undefined
 
-  constructor(filter: Filter<Request, Reply>, request: Request, reply: Reply, only: boolean) {
+  constructor(filter: Filter<Request, Reply>, request: Request, reply: Reply, next: Next | undefined, only: boolean) {
     this.filter = filter
     this.asked = askedBy(filter.framework, request)
     this.rule = filter.rules.length === 0 ? undefined : filter.rules
     this.only = only
     this.cost = undefined
     this.after = undefined
+    this.except = filter.except
     this.#request = request
     this.#reply = reply
+    this.#next = next
   }
 
   get verdict(): Verdict | undefined {
@@ -192,17 +237,54 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
   /** True if the request continues; if not, it has been answered. A promise only if the limiter returns one. */
   decide(): boolean | Promise<boolean> {
     const call = new RequestCall<Request>(this.filter, this.#request)
-    if (this.filter.trust.decider?.measures !== true) return this.#decide(call)
+    if (this.filter.trust.decider?.measures !== true) return this.#find(call)
     this.#costs = new CallCosts(this.filter, this.#request, this.#reply, call)
     const body = this.#costs.readBody(this)
-    return body === undefined ? this.#decide(call) : this.#decideAfter(body, call)
+    return body === undefined ? this.#find(call) : this.#findAfter(body, call)
   }
 
   /** Decides a call whose cost depends on its body. */
-  async #decideAfter(body: Promise<void>, call: RequestCall<Request>): Promise<boolean> {
+  async #findAfter(body: Promise<void>, call: RequestCall<Request>): Promise<boolean> {
     this.#watch()
     await body
+    return this.#isOver ? this.#abandon() : this.#find(call)
+  }
+
+  /** Asks the functions of the application that say how a call is limited, and decides it then. */
+  #find(call: RequestCall<Request>): boolean | Promise<boolean> {
+    const { functions } = this.filter
+    if (functions === undefined) return this.#decide(call)
+    try {
+      const found = functions.find(this.#request, call, (error, name) => this.#report(error, name))
+      if (found instanceof Promise) return this.#decideFound(found, call, functions)
+      call.found = found
+    } catch (error) {
+      return this.#failFunction(error, functions)
+    }
+    return this.#decide(call)
+  }
+
+  async #decideFound(
+    found: Promise<FoundValues>,
+    call: RequestCall<Request>,
+    functions: RequestFunctions<Request>,
+  ): Promise<boolean> {
+    this.#watch()
+    try {
+      call.found = await found
+    } catch (error) {
+      return this.#isOver ? this.#abandon() : this.#failFunction(error, functions)
+    }
     return this.#isOver ? this.#abandon() : this.#decide(call)
+  }
+
+  /** Refuses a request whose limit is not known: a caller must not be able to make the function fail and pass. */
+  #failFunction(error: unknown, { passesFailed }: RequestFunctions<Request>): boolean {
+    this.#report(error, 'limit')
+    engineOf(this.filter.limiter).countUnjudged(passesFailed)
+    if (passesFailed) return true
+    this.#earlier?.refund()
+    return refuseUnjudged(this.filter, this.#request, this.#reply)
   }
 
   #abandon(): false {
@@ -249,16 +331,17 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
   #answer(own: Verdict): boolean | Promise<boolean> {
     this.#own = own
     if (this.#earlier === undefined) return this.#send(own)
+    let verdict: Verdict | Promise<Verdict>
     try {
-      const verdict = joinVerdicts(this.#earlier, own)
-      if (!(verdict instanceof Promise)) return this.#send(verdict)
-      return verdict.then(
-        one => this.#send(one),
-        error => this.#fail(error),
-      )
+      verdict = joinVerdicts(this.#earlier, own)
     } catch (error) {
       return this.#fail(error)
     }
+    if (!(verdict instanceof Promise)) return this.#send(verdict)
+    return verdict.then(
+      one => this.#send(one),
+      error => this.#fail(error),
+    )
   }
 
   #send(verdict: Verdict): boolean | Promise<boolean> {
@@ -272,7 +355,7 @@ class FilterRun<Request, Reply> implements CheckOptions, PastRun, Watcher {
       // the verdict stands, whatever becomes of its headers
       this.#report(error, 'headers')
     }
-    return verdict.allowed || refuse(this.filter, this.#request, this.#reply, verdict)
+    return verdict.allowed || refuse(this.filter, this.#request, this.#reply, verdict, this.#next)
   }
 
   /** Headers that an earlier filter has written in another style are written again, after its charges are refunded. */

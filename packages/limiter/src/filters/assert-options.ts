@@ -20,11 +20,12 @@ const options: Readonly<Record<string, Fault>> = {
       : `must be a whole number of 0 or more, or a function, not ${show(value)}`
   },
   attributes: isSyncFunction,
-  skip: isSyncFunction,
+  skip: isFunction,
   resource: value => (value === 'route' || value === 'path' ? undefined : `must be route or path, not ${show(value)}`),
   caseSensitive: value => (typeof value === 'boolean' ? undefined : `must be true or false, not ${show(value)}`),
   onError: isFunction,
   onRefused: isFunction,
+  forwardErrors: value => (typeof value === 'boolean' ? undefined : `must be true or false, not ${show(value)}`),
   peer: isSyncFunction,
 }
 
@@ -76,6 +77,10 @@ export function assertOptions(given: unknown, caller: string, own: readonly stri
     if (value === undefined) continue
     const wrong = options[name]?.(value)
     if (wrong !== undefined) throw fault(`${caller}: ${name} ${wrong}`)
+  }
+  const { forwardErrors, onRefused } = given as Readonly<Record<string, unknown>>
+  if (forwardErrors === true && onRefused !== undefined) {
+    throw fault(`${caller}: forwardErrors and onRefused both say what a refused caller gets: leave one out`)
   }
 }
 

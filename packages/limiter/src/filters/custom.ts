@@ -15,3 +15,4 @@ export {
 } from './filter.ts'
 export type { Framework, Watcher } from './frameworks/framework.ts'
 export { httpFramework } from './frameworks/http.ts'
+export { callOfRequest } from './request-call.ts'

@@ -25,9 +25,9 @@ import type { Framework } from './frameworks/framework.ts'
 import { httpFramework } from './frameworks/http.ts'
 import { diana as honoFilter } from './hono.ts'
 import { guard, diana as httpFilter } from './http.ts'
+import { MOST_ANSWER_MS } from './in-time.ts'
 import { diana as koaFilter } from './koa.ts'
 import { DianaModule } from './nest.ts'
-import { MOST_ANSWER_MS } from './refuse.ts'
 
 // What the application's functions, and Diana's own parts, may do wrong while a call is decided, in every filter.
 

@@ -23,7 +23,10 @@ export type { OwnLimiter } from './one-line/own-limiter.ts'
 export type PluginOrHook = FastifyPluginCallback & onRequestHookHandler
 
 /** Decides every request to a Fastify application, before anything else: `app.register(diana(limiter))`. */
-export function diana(limiter: Limiter, options: FilterOptions<FastifyRequest> = {}): FastifyPluginCallback {
+export function diana(
+  limiter: Limiter,
+  options: FilterOptions<FastifyRequest, FastifyReply> = {},
+): FastifyPluginCallback {
   // register(diana) calls it with the application, and reports errors of a promise only
   if (isApplication(limiter)) return reject(limiter) as never
   const onRequest = hook(createFilter(limiter, fastifyFramework, options))
@@ -44,20 +47,22 @@ function ofApplication<Plugin extends object>(plugin: Plugin): Plugin {
 }
 
 /** Decides the requests to one route by its own rules, as a hook of any kind: `{ onRequest: rateLimit(limiter, { rule }) }`. */
-export function rateLimit(limiter: Limiter, options: RouteOptions<FastifyRequest>): onRequestHookHandler
+export function rateLimit(limiter: Limiter, options: RouteOptions<FastifyRequest, FastifyReply>): onRequestHookHandler
 /**
  * Limits requests without a limiter or a rule file: `app.register(rateLimit({ limit: '100/m' }))` for all routes, which is closed
  * with the application, or `{ onRequest: rateLimit({ limit: '5/m' }) }` for one.
  */
-export function rateLimit(options: RateLimitOptions<FastifyRequest>): PluginOrHook & OwnLimiter
+export function rateLimit(options: RateLimitOptions<FastifyRequest, FastifyReply>): PluginOrHook & OwnLimiter
 export function rateLimit(
-  given: Limiter | RateLimitOptions<FastifyRequest>,
-  options?: RouteOptions<FastifyRequest>,
+  given: Limiter | RateLimitOptions<FastifyRequest, FastifyReply>,
+  options?: RouteOptions<FastifyRequest, FastifyReply>,
 ): onRequestHookHandler | (PluginOrHook & OwnLimiter) {
   // register(rateLimit) calls it with the application, and reports errors of a promise only
   if (isApplication(given)) return rejectMounted(given) as never
   if (!isOneLimit(given, options)) {
-    return hook(createRouteFilter(given as Limiter, fastifyFramework, options as RouteOptions<FastifyRequest>))
+    return hook(
+      createRouteFilter(given as Limiter, fastifyFramework, options as RouteOptions<FastifyRequest, FastifyReply>),
+    )
   }
   const own = createOwnFilter(given, fastifyFramework)
   const onRequest = hook(own.filter)
@@ -98,7 +103,13 @@ function hook(filter: Filter<FastifyRequest, FastifyReply>): onRequestHookHandle
       assertMounted('fastify', request.raw !== undefined && reply.raw !== undefined, [request, reply])
       isMounted = true
     }
-    const passes = admit(filter, request, reply)
+    let passes: boolean | Promise<boolean>
+    try {
+      passes = admit(filter, request, reply)
+    } catch (error) {
+      done(error as Error)
+      return
+    }
     if (passes === true) done()
     else if (passes !== false) passes.then(passed => passed && done(), done)
   }

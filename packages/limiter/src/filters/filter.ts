@@ -11,9 +11,10 @@ import type { RuleOptions } from '../rules/schema/options.ts'
 import type { Verdict } from '../verdict.ts'
 import { assertOptions, assertRouteOptions } from './assert-options.ts'
 import type { Framework } from './frameworks/framework.ts'
+import type { RequestFunctions } from './one-line/request-functions.ts'
 
-/** Options of every filter. `Request` is the framework's own. */
-export interface FilterOptions<Request> {
+/** Options of every filter. `Request` and `Reply` are the framework's own, and so is `Next` where a handler gets one. */
+export interface FilterOptions<Request, Reply = unknown, Next = unknown> {
   /** The cost of a call; default: 1. A function that throws, or returns an invalid cost, counts as 1. */
   readonly cost?: number | ((call: Call, request: Request) => number) | undefined
   /** Returns what the application knows of the caller: `{ account: session.userId }`. It wins over what `identify` finds. */
@@ -22,12 +23,20 @@ export interface FilterOptions<Request> {
   readonly resource?: 'route' | 'path' | undefined
   /** True if `/A` and `/a` are two paths; default: as in the framework. */
   readonly caseSensitive?: boolean | undefined
-  /** Requests for which it returns true pass without a decision. If it throws, the request is decided. */
-  readonly skip?: ((request: Request) => boolean) | undefined
-  /** Answers a refused call instead; nothing for Diana's own answer. */
+  /**
+   * Requests for which it returns true, or a promise of true, pass without a decision. If it throws, rejects or takes too long, the
+   * request is decided.
+   */
+  readonly skip?: ((request: Request) => boolean | Promise<boolean>) | undefined
+  /**
+   * Answers a refused call instead; nothing for Diana's own answer. It may answer by the reply itself, or call `next`: Diana
+   * then does not answer.
+   */
   readonly onRefused?:
-    | ((verdict: Verdict, request: Request) => CustomAnswer | undefined | Promise<CustomAnswer | undefined>)
+    | ((verdict: Verdict, request: Request, reply: Reply, next: Next) => RefusedAnswer | Promise<RefusedAnswer>)
     | undefined
+  /** True if a refusal goes to the framework's handler of errors, as a LimitedError; default false: Diana answers it. */
+  readonly forwardErrors?: boolean | undefined
   /**
    * Called with every error of Diana or of these functions on a call, instead of a warning. A call that Diana fails to decide passes,
    * unless `whenFailed` is `refuse`; one whose limiter cannot be made is refused.
@@ -35,11 +44,15 @@ export interface FilterOptions<Request> {
   readonly onError?: ((error: unknown, request: Request) => void) | undefined
 }
 
+/** A value that `onRefused` may return: an answer, one of the framework's own, or nothing. */
+// biome-ignore lint/suspicious/noConfusingVoidType: a function that answers by the reply itself returns nothing
+export type RefusedAnswer = CustomAnswer | Response | undefined | void
+
 /** A rule by its id, or with the options of the rule file; a rule with the same id in the file replaces it. */
 export type RouteRule = string | RuleOptions
 
 /** Options of the filter of one route. */
-export interface RouteOptions<Request> extends FilterOptions<Request> {
+export interface RouteOptions<Request, Reply = unknown, Next = unknown> extends FilterOptions<Request, Reply, Next> {
   /** The rules that decide calls to the route, and no others. */
   readonly rule: RouteRule | readonly RouteRule[]
 }
@@ -49,7 +62,7 @@ export interface ProxyTrust {
   readonly addressOf: AddressReader
   /** True if a peer is a proxy whose headers are believed; left out, none is. */
   readonly isTrusted?: ((peer: string | undefined) => boolean) | undefined
-  readonly document: Pick<RuleDocument, 'trustProxy' | 'forwardedBy'>
+  readonly document: Pick<RuleDocument, 'trustProxy' | 'forwardedBy' | 'statesProxies'>
   /** Finds the rules of a call whose costs are read from requests and answers; left out, there are none. */
   readonly decider?: Pick<Decider, 'measures' | 'meets'> | undefined
 }
@@ -59,11 +72,17 @@ export interface Filter<Request, Reply> {
   readonly limiter: Limiter
   readonly trust: ProxyTrust
   readonly framework: Framework<Request, Reply>
-  readonly options: FilterOptions<Request>
+  readonly options: FilterOptions<Request, Reply, never>
   /** The ids of rules that it decides by, besides those that match. */
   readonly rules: readonly string[]
   /** True if it decides by those alone. */
   readonly only: boolean
+  /** The ids of rules that it leaves out. */
+  readonly except?: readonly string[] | undefined
+  /** The functions of the application that are called before a request is decided. */
+  readonly functions?: RequestFunctions<Request> | undefined
+  /** True if preflight requests of CORS pass without a decision. */
+  readonly passesPreflights?: boolean | undefined
   /** Set while the limiter is being made; requests wait for it. */
   readonly pending?: Promise<void> | undefined
   /** Is called for each request that waits for the limiter. */
@@ -80,7 +99,7 @@ export interface Mount {
 export function createFilter<Request, Reply>(
   limiter: Limiter,
   framework: Framework<Request, Reply>,
-  options: FilterOptions<Request>,
+  options: FilterOptions<Request, Reply, never>,
   { name, own }: Mount = { name: 'diana' },
 ): Filter<Request, Reply> {
   assertLimiter(limiter, name)
@@ -92,7 +111,7 @@ export function createFilter<Request, Reply>(
 export function createRouteFilter<Request, Reply>(
   limiter: Limiter,
   framework: Framework<Request, Reply>,
-  options: RouteOptions<Request>,
+  options: RouteOptions<Request, Reply, never>,
   { own }: Pick<Mount, 'own'> = {},
 ): Filter<Request, Reply> {
   assertLimiter(limiter, 'rateLimit')

@@ -1,4 +1,4 @@
-import type { Context, MiddlewareHandler } from 'hono'
+import type { Context, MiddlewareHandler, Next } from 'hono'
 import type { Limiter } from '../limiter.ts'
 import type { Verdict } from '../verdict.ts'
 import { admit, verdictOf as verdictOfRaw } from './admit.ts'
@@ -19,23 +19,31 @@ export interface PeerOption {
 }
 
 /** Decides every request to a Hono application: `app.use(diana(limiter))`, before anything else. */
-export function diana(limiter: Limiter, options: FilterOptions<Context> & PeerOption = {}): MiddlewareHandler {
+export function diana(
+  limiter: Limiter,
+  options: FilterOptions<Context, Context, Next> & PeerOption = {},
+): MiddlewareHandler {
   return middleware(createFilter(limiter, frameworkFor(options), options, { name: 'diana', own: ['peer'] }))
 }
 
 /** Decides the requests to one route by its own rules: `app.post('/login', rateLimit(limiter, { rule: 'login' }), …)`. */
-export function rateLimit(limiter: Limiter, options: RouteOptions<Context> & PeerOption): MiddlewareHandler
-/** Limits requests without a limiter or a rule file: `app.use(rateLimit({ limit: '100/m' }))`. */
-export function rateLimit(options: RateLimitOptions<Context> & PeerOption): MiddlewareHandler & OwnLimiter
 export function rateLimit(
-  given: Limiter | (RateLimitOptions<Context> & PeerOption),
-  options?: RouteOptions<Context> & PeerOption,
+  limiter: Limiter,
+  options: RouteOptions<Context, Context, Next> & PeerOption,
+): MiddlewareHandler
+/** Limits requests without a limiter or a rule file: `app.use(rateLimit({ limit: '100/m' }))`. */
+export function rateLimit(
+  options: RateLimitOptions<Context, Context, Next> & PeerOption,
+): MiddlewareHandler & OwnLimiter
+export function rateLimit(
+  given: Limiter | (RateLimitOptions<Context, Context, Next> & PeerOption),
+  options?: RouteOptions<Context, Context, Next> & PeerOption,
 ): MiddlewareHandler | (MiddlewareHandler & OwnLimiter) {
   if (isOneLimit(given, options)) {
-    const own = createOwnFilter(given as RateLimitOptions<Context>, frameworkFor(given), ['peer'])
+    const own = createOwnFilter(given as RateLimitOptions<Context, Context, Next>, frameworkFor(given), ['peer'])
     return withOwnLimiter(middleware(own.filter), own)
   }
-  const route = options as RouteOptions<Context> & PeerOption
+  const route = options as RouteOptions<Context, Context, Next> & PeerOption
   return middleware(createRouteFilter(given as Limiter, frameworkFor(route), route, { own: ['peer'] }))
 }
 
@@ -55,7 +63,7 @@ function middleware(filter: Filter<Context, Context>): MiddlewareHandler {
       assertMounted('hono', context.req?.raw !== undefined && typeof next === 'function', [context, next])
       isMounted = true
     }
-    const passes = admit(filter, context, context)
+    const passes = admit(filter, context, context, next)
     if (passes === true) return goOn(context, next)
     // a middleware that is alone on a path must return what it answers
     if (passes === false) return Promise.resolve(context.res)

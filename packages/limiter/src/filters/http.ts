@@ -1,4 +1,5 @@
 import type { EventEmitter } from 'node:events'
+import type { Duplex } from 'node:stream'
 import type { Refusal } from '../answers/answer.ts'
 import { DianaError } from '../errors.ts'
 import { normalizeTarget } from '../http/path.ts'
@@ -47,9 +48,10 @@ const unreadable: Refusal = {
 export function diana<Request extends NodeRequest, Response extends NodeResponse>(
   limiter: Limiter,
   listener: Listener<Request, Response>,
-  options: FilterOptions<NodeRequest> = {},
+  options: FilterOptions<NodeRequest, NodeResponse> = {},
 ): (request: Request, response: Response) => void {
   assertListener('diana', listener)
+  assertAnswers('diana', options)
   return wrap(createFilter(limiter, httpFramework, options), listener)
 }
 
@@ -57,28 +59,35 @@ export function diana<Request extends NodeRequest, Response extends NodeResponse
 export function rateLimit<Request extends NodeRequest, Response extends NodeResponse>(
   limiter: Limiter,
   listener: Listener<Request, Response>,
-  options: RouteOptions<NodeRequest>,
+  options: RouteOptions<NodeRequest, NodeResponse>,
 ): (request: Request, response: Response) => void
 /** Limits requests without a limiter or a rule file: `createServer(rateLimit({ limit: '100/m' }, listener))`. */
 export function rateLimit<Request extends NodeRequest, Response extends NodeResponse>(
-  options: RateLimitOptions<NodeRequest>,
+  options: RateLimitOptions<NodeRequest, NodeResponse, (error?: unknown) => void>,
   listener: Listener<Request, Response>,
 ): ((request: Request, response: Response) => void) & OwnLimiter
 /** Makes a middleware `(request, response, next)`, for servers such as Connect and Polka. */
-export function rateLimit(options: RateLimitOptions<NodeRequest>): NodeMiddleware & OwnLimiter
 export function rateLimit(
-  given: Limiter | RateLimitOptions<NodeRequest>,
+  options: RateLimitOptions<NodeRequest, NodeResponse, (error?: unknown) => void>,
+): NodeMiddleware & OwnLimiter
+export function rateLimit(
+  given: Limiter | RateLimitOptions<NodeRequest, NodeResponse, (error?: unknown) => void>,
   listener?: Listener<NodeRequest, NodeResponse>,
-  options?: RouteOptions<NodeRequest>,
+  options?: RouteOptions<NodeRequest, NodeResponse>,
 ): ((request: NodeRequest, response: NodeResponse) => void) | NodeMiddleware {
   if (isOneLimit(given, options)) {
     if (listener === undefined) return ownMiddleware(given)
     assertListener('rateLimit', listener)
+    assertAnswers('rateLimit', given)
     const own = createOwnFilter(given, httpFramework)
     return withOwnLimiter(wrap(own.filter, listener), own)
   }
   assertListener('rateLimit', listener)
-  return wrap(createRouteFilter(given as Limiter, httpFramework, options as RouteOptions<NodeRequest>), listener!)
+  assertAnswers('rateLimit', options)
+  return wrap(
+    createRouteFilter(given as Limiter, httpFramework, options as RouteOptions<NodeRequest, NodeResponse>),
+    listener!,
+  )
 }
 
 /** A middleware as Connect has them. */
@@ -93,7 +102,9 @@ const middlewareFramework: typeof httpFramework = {
   },
 }
 
-function ownMiddleware(given: RateLimitOptions<NodeRequest>): NodeMiddleware & OwnLimiter {
+function ownMiddleware(
+  given: RateLimitOptions<NodeRequest, NodeResponse, (error?: unknown) => void>,
+): NodeMiddleware & OwnLimiter {
   const own = createOwnFilter(given, middlewareFramework)
   let isMounted = false
   const middleware: NodeMiddleware = (request, response, next) => {
@@ -101,7 +112,13 @@ function ownMiddleware(given: RateLimitOptions<NodeRequest>): NodeMiddleware & O
       assertMounted('http', isOfNode(request, response), [request, response])
       isMounted = true
     }
-    const passes = admit(own.filter, request, response)
+    let passes: boolean | Promise<boolean>
+    try {
+      passes = admit(own.filter, request, response, next)
+    } catch (error) {
+      next(error)
+      return
+    }
     if (passes === true) next()
     else if (passes !== false) passes.then(passed => passed && next(), next)
   }
@@ -117,6 +134,15 @@ const guarding: Mount = { name: 'guard' }
 function assertServer(server: unknown): void {
   if (typeof (server as Partial<EventEmitter> | undefined)?.emit === 'function') return
   throw new DianaError('BAD_CALL', 'guard was given no server: write guard(server, limiter), the server first')
+}
+
+/** Refuses `forwardErrors`: a plain server has no handler of errors that a refusal could go to. */
+function assertAnswers(caller: string, options: { readonly forwardErrors?: unknown } | undefined): void {
+  if (options?.forwardErrors !== true) return
+  throw new DianaError(
+    'BAD_CALL',
+    `${caller}: forwardErrors needs a framework with a handler of errors: write onRefused`,
+  )
 }
 
 function assertListener(caller: string, listener: unknown): void {
@@ -148,9 +174,10 @@ function wrap<Request extends NodeRequest, Response extends NodeResponse>(
 export function guard<Server extends EventEmitter>(
   server: Server,
   limiter: Limiter,
-  options: FilterOptions<NodeRequest> = {},
+  options: FilterOptions<NodeRequest, NodeResponse | Duplex> = {},
 ): Server {
   assertServer(server)
+  assertAnswers('guard', options)
   const requests = createFilter(limiter, httpFramework, options, guarding)
   const tunnels = createFilter(limiter, tunnelFramework, options, guarding)
   const emit = server.emit.bind(server) as (event: string | symbol, ...args: unknown[]) => boolean

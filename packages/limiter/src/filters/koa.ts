@@ -1,4 +1,4 @@
-import type { Context, Middleware } from 'koa'
+import type { Context, Middleware, Next } from 'koa'
 import { clientCertificateOf } from '../http/client-certificate.ts'
 import type { Limiter } from '../limiter.ts'
 import type { Verdict } from '../verdict.ts'
@@ -38,6 +38,11 @@ const koa: Framework<Context, Context> = {
     context.body = Buffer.from(body)
     for (const [name, value] of headers) context.set(name, value)
   },
+  // Koa sends what a middleware leaves in the body
+  followAnswer: context => {
+    const { body, status } = context
+    return () => context.headerSent || context.respond === false || context.body !== body || context.status !== status
+  },
   body: context => bodyOf(context.req, (context.request as { readonly body?: unknown }).body, context.res),
   observe: (_request, context, observer) => observeNode(context.res, observer),
   watch: (_request, context, watcher) => node.watch(context.req, context.res, watcher),
@@ -53,23 +58,23 @@ function baseOf({ mountPath }: Context & { readonly mountPath?: unknown }): stri
 }
 
 /** Decides every request to a Koa application: `app.use(diana(limiter))`, before anything else. */
-export function diana(limiter: Limiter, options: FilterOptions<Context> = {}): Middleware {
+export function diana(limiter: Limiter, options: FilterOptions<Context, Context, Next> = {}): Middleware {
   return middleware(createFilter(limiter, koa, options))
 }
 
 /** Decides the requests to one route by its own rules: `router.post('/login', rateLimit(limiter, { rule: 'login' }), …)`. */
-export function rateLimit(limiter: Limiter, options: RouteOptions<Context>): Middleware
+export function rateLimit(limiter: Limiter, options: RouteOptions<Context, Context, Next>): Middleware
 /** Limits requests without a limiter or a rule file: `app.use(rateLimit({ limit: '100/m' }))`. */
-export function rateLimit(options: RateLimitOptions<Context>): Middleware & OwnLimiter
+export function rateLimit(options: RateLimitOptions<Context, Context, Next>): Middleware & OwnLimiter
 export function rateLimit(
-  given: Limiter | RateLimitOptions<Context>,
-  options?: RouteOptions<Context>,
+  given: Limiter | RateLimitOptions<Context, Context, Next>,
+  options?: RouteOptions<Context, Context, Next>,
 ): Middleware | (Middleware & OwnLimiter) {
   if (isOneLimit(given, options)) {
     const own = createOwnFilter(given, koa)
     return withOwnLimiter(middleware(own.filter), own)
   }
-  return middleware(createRouteFilter(given as Limiter, koa, options as RouteOptions<Context>))
+  return middleware(createRouteFilter(given as Limiter, koa, options as RouteOptions<Context, Context, Next>))
 }
 
 /** Returns the verdict of a request; of several filters, the last one. */
@@ -84,7 +89,7 @@ function middleware(filter: Filter<Context, Context>): Middleware {
       assertMounted('koa', context.req?.socket !== undefined && typeof next === 'function', [context, next])
       isMounted = true
     }
-    const passes = admit(filter, context, context)
+    const passes = admit(filter, context, context, next)
     if (passes === true) return next()
     return passes === false ? undefined : passes.then(passed => (passed ? next() : undefined))
   }

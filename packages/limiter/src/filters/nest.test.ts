@@ -200,6 +200,36 @@ test('@SkipRateLimit on a handler or a controller lets its calls pass undecided'
   expect(await statuses(all, '/list', '/list')).toEqual([200, 200])
 })
 
+test('@SkipRateLimit leaves out the rules that it names, those that match and those of @RateLimit', async () => {
+  const rules = [
+    { id: 'short', limit: '1/h' },
+    { id: 'long', limit: '4/h' },
+  ]
+  const skip = [RateLimit({ id: 'buying', limit: '2/h' }), SkipRateLimit('short')]
+  const url = await start(annotated([], skip), [DianaModule.forRoot(await limit({ rules }))])
+  expect(await statuses(url, '/buy', '/buy', '/buy', '/list', '/list')).toEqual([200, 200, 503, 200, 503])
+  const { headers } = await fetch(`${url}/buy`)
+  expect(headers.get('ratelimit-policy')).toBe('"long";q=4;w=3600, "buying";q=2;w=3600')
+
+  const both = annotated(
+    [SkipRateLimit('short')],
+    [SkipRateLimit('buying', 'long'), RateLimit({ id: 'buying', limit: '1/h' })],
+  )
+  const other = await start(both, [DianaModule.forRoot(await limit({ rules }))])
+  expect(await statuses(other, '/buy', '/buy', '/buy')).toEqual([200, 200, 200])
+  expect(await statuses(other, ...Array(5).fill('/list'))).toEqual([200, 200, 200, 200, 503])
+  expect(() => SkipRateLimit('')).toThrow('@SkipRateLimit takes ids of rules')
+  expect(() => SkipRateLimit({ short: true } as never)).toThrow('@SkipRateLimit takes ids of rules')
+})
+
+test('a filter before the guard of Nest decides by the rules that @SkipRateLimit leaves out', async () => {
+  const limiter = await limit({ rules: [{ id: 'short', limit: '1/h' }] })
+  const url = await start(annotated([], [SkipRateLimit('short')]), [DianaModule.forRoot(limiter)], app => {
+    ;(app as { use(filter: unknown): void }).use(diana(limiter))
+  })
+  expect(await statuses(url, '/buy', '/buy')).toEqual([200, 503])
+})
+
 test('@RateLimit on a provider limits its method, and a controller is counted by the guard alone', async () => {
   const limiter = await limit()
   class Mailer {

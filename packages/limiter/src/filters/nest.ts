@@ -1,19 +1,19 @@
 import type { DynamicModule, FactoryProvider, ModuleMetadata, Provider, Type } from '@nestjs/common'
 import type { HttpAdapterHost as AdapterHost, ModulesContainer } from '@nestjs/core'
+import { LimitedError } from '../answers/limited-error.ts'
 import { assertLimiter } from '../common/assert-limiter.ts'
 import { beginLimiter } from '../create/create-limiter.ts'
-import { LimitedError } from '../decorators/limited-error.ts'
 import { DianaError } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import type { FilterOptions } from './filter.ts'
-import type { NestRequest } from './frameworks/nest.ts'
+import type { NestReply, NestRequest } from './frameworks/nest.ts'
 import { DianaGuard } from './frameworks/nest-guard.ts'
 import { LimitedFilter } from './frameworks/nest-limited.ts'
 import { isOneLimit, type RateLimitOptions, sortOptions } from './one-line/options.ts'
 
 export type { CustomAnswer } from '../answers/custom-answer.ts'
 export type { FilterOptions } from './filter.ts'
-export type { NestRequest } from './frameworks/nest.ts'
+export type { NestReply, NestRequest } from './frameworks/nest.ts'
 export { DianaGuard } from './frameworks/nest-guard.ts'
 export { SkipRateLimit } from './frameworks/nest-skip.ts'
 export type { RateLimitOptions, RequestReader } from './one-line/options.ts'
@@ -25,7 +25,7 @@ export const DIANA_LIMITER: unique symbol = Symbol('DIANA_LIMITER')
 export interface DianaModuleAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
   readonly inject?: FactoryProvider['inject']
   readonly useFactory: (...args: never[]) => Limiter | Promise<Limiter>
-  readonly options?: FilterOptions<NestRequest> | undefined
+  readonly options?: FilterOptions<NestRequest, NestReply> | undefined
 }
 
 /**
@@ -40,16 +40,19 @@ export class DianaModule {
   }
 
   /** Makes one limit for all controllers, without a limiter or a rule file: `DianaModule.forRoot({ limit: '100/m' })`. */
-  static forRoot(options: RateLimitOptions<NestRequest>): Promise<DynamicModule>
-  static forRoot(limiter: Limiter | Promise<Limiter>, options?: FilterOptions<NestRequest>): Promise<DynamicModule>
+  static forRoot(options: RateLimitOptions<NestRequest, NestReply>): Promise<DynamicModule>
   static forRoot(
-    given: Limiter | Promise<Limiter> | RateLimitOptions<NestRequest>,
-    options: FilterOptions<NestRequest> = {},
+    limiter: Limiter | Promise<Limiter>,
+    options?: FilterOptions<NestRequest, NestReply>,
+  ): Promise<DynamicModule>
+  static forRoot(
+    given: Limiter | Promise<Limiter> | RateLimitOptions<NestRequest, NestReply>,
+    options: FilterOptions<NestRequest, NestReply> = {},
   ): Promise<DynamicModule> {
     if (!isPlain(given) || !isOneLimit(given)) return withLimiter(given as Limiter | Promise<Limiter>, options)
     // not in the promise: a mistake in the options is thrown where they are given
-    const { limiter, filter } = sortOptions(given as RateLimitOptions<NestRequest>, [])
-    return withLimiter(beginLimiter(limiter), filter)
+    const { limiter, filter, ...parts } = sortOptions(given as RateLimitOptions<NestRequest, NestReply>, [])
+    return withLimiter(beginLimiter(limiter), { ...filter, ...parts } as FilterOptions<NestRequest, NestReply>)
   }
 
   /** Makes the module with a limiter that is made from what other modules provide. */
@@ -71,7 +74,7 @@ export class DianaModule {
 
 async function withLimiter(
   given: Limiter | Promise<Limiter>,
-  options: FilterOptions<NestRequest>,
+  options: FilterOptions<NestRequest, NestReply>,
 ): Promise<DynamicModule> {
   const limiter = await given
   assertLimiter(limiter, 'DianaModule.forRoot')
@@ -85,7 +88,10 @@ function isPlain(given: unknown): boolean {
 /** The module that is imported instead of DianaModule once there is a limiter. */
 class MountedDianaModule extends DianaModule {}
 
-async function dynamicModule(limiter: Provider, options: FilterOptions<NestRequest>): Promise<DynamicModule> {
+async function dynamicModule(
+  limiter: Provider,
+  options: FilterOptions<NestRequest, NestReply>,
+): Promise<DynamicModule> {
   const [{ APP_FILTER, APP_GUARD, HttpAdapterHost, ModulesContainer }, { Catch, Inject, Optional }] = await Promise.all(
     [import('@nestjs/core'), import('@nestjs/common')],
   )

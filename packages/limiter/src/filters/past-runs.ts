@@ -31,7 +31,10 @@ export function chargedBy({ limiter }: Filter<never, never>, past: readonly Past
 
 /** True if a filter of the same limiter has decided the request, as it is now, by the rules that match it. */
 export function areMatchingDecided({ limiter }: Filter<never, never>, past: readonly PastRun[], asked: Asked): boolean {
-  return past.some(run => run.filter.limiter === limiter && !run.filter.only && isSame(run.asked, asked))
+  return past.some(run => {
+    const { only, except } = run.filter
+    return run.filter.limiter === limiter && !only && except === undefined && isSame(run.asked, asked)
+  })
 }
 
 /** Returns the earlier filter that leaves nothing to decide for this one. */
@@ -53,5 +56,7 @@ function isSame(one: Asked, other: Asked): boolean {
 
 function coversAll(past: Filter<never, never>, filter: Filter<never, never>): boolean {
   if (past.limiter !== filter.limiter || (past.only && !filter.only)) return false
+  // a rule that the earlier filter has left out is not decided yet
+  if (past.except?.some(rule => !filter.except?.includes(rule)) === true) return false
   return filter.rules.every(rule => past.rules.includes(rule))
 }

@@ -1,3 +1,4 @@
+import { isThenable } from '../common/is-thenable.ts'
 import { warnWhile } from '../common/warn-once.ts'
 import type { Filter } from './filter.ts'
 
@@ -6,10 +7,13 @@ const failures = {
   decision: 'Diana failed to decide a call, so it passed without being counted, unless whenFailed is refuse',
   limiter: 'the limiter of a filter cannot be made, so every call is refused with 503',
   skip: 'skip failed, so the call was decided',
+  by: 'by failed, so the call was counted by address',
+  limit: 'limit or by failed, so the call was refused with 503, unless whenFailed is pass',
   attributes: 'attributes failed, so the call was decided without them',
   cost: 'cost failed, so the call counted as 1',
   headers: 'the rate-limit headers of a call could not be written; its verdict stands',
   peer: 'peer failed, so the call has no address',
+  proxies: 'the setting of trusted proxies failed, so the call has the address of its peer',
   onRefused: 'onRefused failed, so the call was refused with the answer of Diana',
   settlement: 'the cost of a call could not be read, so its estimate stays charged',
 } as const
@@ -38,12 +42,6 @@ export function report<Request>(
   } catch (thrown) {
     failed(thrown)
   }
-}
-
-/** True if a value is a promise of any library. */
-export function isThenable(value: unknown): value is PromiseLike<unknown> {
-  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return false
-  return typeof (value as { readonly then?: unknown }).then === 'function'
 }
 
 /** Words a failure: anything can be thrown, also what has no text. */

@@ -1,19 +1,25 @@
 import { type Call, lazy } from '../call.ts'
 import { valueNow } from '../common/sync-function.ts'
 import { warnOnce } from '../common/warn-once.ts'
-import { parseNetwork } from '../http/ip-address.ts'
+import type { LimitedCall, LimitOfCall } from '../decision/limit-of-call.ts'
+import { wholeAddress } from '../http/address-bits.ts'
+import { addressPast, lastAddress, parseNetwork } from '../http/ip-address.ts'
 import type { RuleDocument } from '../rules/rule.ts'
 import type { Filter } from './filter.ts'
+import type { FrameworkProxies } from './frameworks/framework.ts'
 import { pathBehindHost, queryOf, spelledPath } from './frameworks/spelled-path.ts'
+import type { FoundValues } from './one-line/request-functions.ts'
 import { report } from './report.ts'
 
 /** The document that was checked last; rules change rarely. */
 let knownDocument: Filter<never, never>['trust']['document'] | undefined
 
 /** A request of any framework as a call. Fields that no rule needs are never computed. */
-export class RequestCall<Request> implements Call {
+export class RequestCall<Request> implements LimitedCall {
   attributes: Call['attributes']
   body: Call['body']
+  /** The values that functions of the application have found for the request, if the filter has any. */
+  found: FoundValues | undefined
   readonly #filter: Filter<Request, never>
   /** The framework's own. */
   readonly request: Request
@@ -27,6 +33,11 @@ export class RequestCall<Request> implements Call {
     this.request = request
     this.attributes = undefined
     this.body = undefined
+    this.found = undefined
+  }
+
+  get ownLimit(): LimitOfCall | undefined {
+    return this.found?.limit
   }
 
   get method(): string {
@@ -99,17 +110,45 @@ export class RequestCall<Request> implements Call {
 
   get ip(): string | undefined {
     if (!this.#knowsIp) {
-      const { trust } = this.#filter
-      const headers = this.headers
-      if (trust.document !== knownDocument) {
-        knownDocument = trust.document
-        warnOfTrust(knownDocument)
-      }
-      if (trust.document.trustProxy === 0 && isForwarded(headers)) warnOfUntrustedProxy()
-      this.#ip = trust.addressOf(this.#peer(), headers?.[trust.document.forwardedBy])
+      this.#ip = this.#addressBy(this.headers)
       this.#knowsIp = true
     }
     return this.#ip
+  }
+
+  #addressBy(headers: Call['headers']): string | undefined {
+    const { trust } = this.#filter
+    const { document } = trust
+    const proxies = document.statesProxies === true ? undefined : this.#proxiesOfFramework()
+    if (document !== knownDocument) {
+      knownDocument = document
+      warnOfTrust(document)
+    }
+    if (proxies?.believes === 'everyone') warnOnce('DIANA_TRUSTS_EVERYONE')
+    const isNobody = proxies === undefined ? document.trustProxy === 0 : proxies.believes === 'nobody'
+    if (isNobody && isForwarded(headers)) warnOfUntrustedProxy()
+    if (proxies?.believes === 'nobody') return wholeAddress(this.#peer())
+    const { trusted, isTrusted } = proxies ?? {}
+    if (trusted !== undefined) return lastAddress(trusted)
+    const forwarded = headers?.[document.forwardedBy]
+    if (isTrusted === undefined) return trust.addressOf(this.#peer(), forwarded)
+    try {
+      return addressPast(isTrusted, this.#peer(), forwarded, document.forwardedBy)
+    } catch (error) {
+      report(error, this.request, this.#filter, 'proxies')
+      return wholeAddress(this.#peer())
+    }
+  }
+
+  /** Reads the setting of the framework; a function of the application may be behind it. */
+  #proxiesOfFramework(): FrameworkProxies | undefined {
+    const { framework } = this.#filter
+    try {
+      return framework.proxies?.(this.request)
+    } catch (error) {
+      report(error, this.request, this.#filter, 'proxies')
+      return undefined
+    }
   }
 
   /** Reads the address; a function of the application that throws must not interrupt the decision: the call then has no address. */
@@ -152,4 +191,9 @@ export function warnOfUntrustedProxy(): void {
 function isEveryAddress(text: string): boolean {
   const length = parseNetwork(text)?.length ?? 128
   return length <= 3 || length === 96 || length === 97
+}
+
+/** Returns a request as a call, for decisions that a filter does not make itself, such as those on messages of a WebSocket. */
+export function callOfRequest<Request>(filter: Filter<Request, never>, request: Request): Call {
+  return new RequestCall(filter, request)
 }

@@ -81,6 +81,34 @@ function readPastTrusted(networks: readonly Network[], read: ItemReader): Addres
   }
 }
 
+/** Returns the caller's address as a framework's own test of proxies finds it; what is no address ends the walk. */
+export function addressPast(
+  isTrusted: (address: string, hop: number) => boolean,
+  peer: string | undefined,
+  forwardedFor: string | readonly string[] | undefined,
+  forwardedBy: ForwardedBy = 'x-forwarded-for',
+): string | undefined {
+  if (peer === undefined || !parseAddressBits(peer, scratch)) return undefined
+  const entries = new EntriesFromRight(forwardedFor, forwardedBy === 'forwarded' ? readForwarded : asItIs)
+  let good = peer
+  for (let hop = 0; hop < MAX_ENTRIES && isTrusted(good, hop); hop++) {
+    const entry = entries.next()?.trim()
+    if (entry === undefined || !parseAddressBits(entry, scratch)) break
+    good = entry
+  }
+  return wholeAddress(good)
+}
+
+/** Returns the last of the addresses from the peer to the caller before one that is none. */
+export function lastAddress(addresses: readonly string[]): string | undefined {
+  let good: string | undefined
+  for (const one of addresses) {
+    if (!parseAddressBits(one, scratch)) break
+    good = one
+  }
+  return wholeAddress(good)
+}
+
 /** The items of a header that may have come on several lines, last first, cut one by one: it may be 64 KiB long. */
 class EntriesFromRight {
   readonly #lines: readonly string[]

@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events'
 import type { Call } from '../call.ts'
 import { type Repeated, repeat, visitAll } from '../common/background.ts'
 import { warnOnce } from '../common/warn-once.ts'
+import { type LimitedCall, type LimitOfCall, limitOfCall } from '../decision/limit-of-call.ts'
 import type { CallerLimits, RuleState, RuleWithLimits } from '../decision/rule-state.ts'
 import { describePart } from '../dimensions/key.ts'
 import { fetchText } from '../sources/client/fetch-text.ts'
@@ -24,6 +25,8 @@ export interface OutsideLimitsOptions {
     | ((name: string) => ((caller: Readonly<Record<string, string>>) => unknown) | undefined)
     | undefined
 }
+
+type FromOutside = NonNullable<RuleWithLimits['standard']['rule']['plans']>['from']
 
 interface Cached {
   readonly cache: LimitCache
@@ -60,15 +63,18 @@ export class OutsideLimits {
     const { rule } = binding.standard
     const { from, overrides } = rule.plans!
     if (from === undefined && !overrides) return undefined
+    const isOfCall = from !== undefined && this.#options.functionOf?.(from.address) === limitOfCall
+    const ofCall = isOfCall ? limitsOfCalls(binding) : undefined
+    if (ofCall !== undefined && !overrides) return { stateFor: (_key, call) => ofCall(call) }
     this.#start(overrides)
-    const caches = this.#cachesOf(binding)
+    const caches = this.#cachesOf(binding, isOfCall ? undefined : from)
     return {
       stateFor: (key, call) => {
         for (let i = 0; i < caches.length; i++) {
           const state = this.#stateIn(caches[i]!, binding, key, call)
           if (state !== undefined) return state
         }
-        return undefined
+        return ofCall?.(call)
       },
     }
   }
@@ -107,8 +113,8 @@ export class OutsideLimits {
   }
 
   /** Caches are kept when rules change, as long as they ask the same. */
-  #cachesOf({ standard: { rule } }: RuleWithLimits): readonly Cached[] {
-    const { from, overrides } = rule.plans!
+  #cachesOf({ standard: { rule } }: RuleWithLimits, from: FromOutside): readonly Cached[] {
+    const { overrides } = rule.plans!
     const found: Cached[] = []
     const add = (
       name: string,
@@ -162,6 +168,36 @@ export class OutsideLimits {
       this.#nowMs = this.#options.nowMs()
     })
     if (follows) this.#following ??= repeat('limits of operators', FOLLOW_MS, () => void this.follow().catch(() => {}))
+  }
+}
+
+/** The most limits that are kept compiled for a rule; any other is compiled with each call that has it. */
+const MOST_COMPILED = 1000
+
+/** Finds the state of a call by the limit that the call has; undefined if it has none, or there are too many different ones. */
+function limitsOfCalls(binding: RuleWithLimits): (call: LimitedCall) => RuleState | undefined {
+  const { rule } = binding.standard
+  const known = new Map<string, typeof rule>()
+  const compiled = ({ text, limit, options }: LimitOfCall): typeof rule => {
+    const before = known.get(text)
+    if (before !== undefined) return before
+    const limited = rule.plans!.withLimit(limit, 'function', options)
+    if (known.size >= MOST_COMPILED) known.clear()
+    known.set(text, limited)
+    return limited
+  }
+  const unusable = (text: string, why: string): undefined => {
+    warnOnce('DIANA_LIMIT_UNUSABLE', `rule "${rule.id}": ${text} ${why}`, rule.id)
+  }
+  return call => {
+    const own = call.ownLimit
+    if (own === undefined) return undefined
+    try {
+      return binding.dynamic(compiled(own)) ?? unusable(own.text, 'is one of too many different limits')
+    } catch (error) {
+      // a decision must not be interrupted
+      return unusable(own.text, error instanceof Error ? error.message : String(error))
+    }
   }
 }
 

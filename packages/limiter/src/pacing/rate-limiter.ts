@@ -1,9 +1,11 @@
+import type { EventEmitter } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import { burstCurve, type Curve, emptied, Smooth, warmUpCurve } from '../algorithms/smooth.ts'
-import { type Clock, inMicroseconds, steadyClock } from '../common/clock.ts'
+import { type Clock, inMicroseconds, steadyMicroseconds } from '../common/clock.ts'
 import { parseDuration } from '../common/duration.ts'
 import { prefixFault } from '../common/redis-url.ts'
 import { DianaError } from '../errors.ts'
+import { freely, type Gate, type JobEvents, JobQueue, type ScheduleOptions, type Started } from '../jobs/job-queue.ts'
 import type { RedisTarget } from '../stores/redis/connection/client.ts'
 import { FleetPace } from './shared-pace.ts'
 
@@ -19,10 +21,17 @@ export interface RateLimiterOptions {
   readonly store?:
     | { readonly redis: RedisTarget; readonly timeout?: string | undefined; readonly prefix?: string | undefined }
     | undefined
+  /** At most so many jobs of `schedule` run at the same time in this process; default: as many as the rate lets begin. */
+  readonly concurrency?: number | undefined
   /** Under which name the rate is shared. */
   readonly name?: string | undefined
   readonly clock?: Clock | undefined
 }
+
+/** The most jobs for which Redis is asked at the same time. */
+const MOST_ASKED = 16
+/** A job that begins later than its moment does not make the next one late, up to here. */
+const MOST_LATE_US = 50_000
 
 interface Waiter {
   moment: number
@@ -41,8 +50,12 @@ export class RateLimiter {
   readonly #state: Float64Array
   readonly #waiters: Waiter[] = []
   readonly #fleet: FleetPace | undefined
+  readonly #jobs: JobQueue
+  readonly #concurrency: number
   #rate: number
   #smooth: Smooth
+  /** The moment at which the job that waits first is due; 0 if none waits. */
+  #dueAt = 0
 
   private constructor(
     rate: number,
@@ -50,7 +63,11 @@ export class RateLimiter {
     state: Float64Array,
     now: () => number,
     fleet: FleetPace | undefined,
+    concurrency: number,
   ) {
+    this.#concurrency = concurrency
+    this.#jobs = new JobQueue(this.#gate())
+    this.limit = this.#jobs.limit
     this.#fleet = fleet
     this.#now = now
     this.#curveAt = curveAt
@@ -60,21 +77,28 @@ export class RateLimiter {
   }
 
   static create(permitsPerSecond: number, options: RateLimiterOptions = {}): RateLimiter {
-    const { warmUp, coldFactor = 3, maxBurst } = options
-    const now = inMicroseconds(options.clock ?? steadyClock)
+    const { warmUp, coldFactor = 3, maxBurst, concurrency = Number.POSITIVE_INFINITY } = options
+    const now = options.clock ? inMicroseconds(options.clock) : steadyMicroseconds
+    assertConcurrency(concurrency)
+    const isUnpaced = permitsPerSecond === Number.POSITIVE_INFINITY && concurrency !== permitsPerSecond
+    if (isUnpaced && !options.store) {
+      const curveAt = (): Curve => burstCurve(1, 0)
+      return new RateLimiter(permitsPerSecond, curveAt, new Float64Array(3), now, undefined, concurrency)
+    }
     assertRate(permitsPerSecond)
     if (warmUp === undefined) {
       const burstMs = milliseconds('maxBurst', maxBurst ?? '1s')
       const curveAt = (rate: number): Curve => burstCurve(1_000_000 / rate, burstMs)
       const state = emptied(curveAt(permitsPerSecond), now())
-      return new RateLimiter(permitsPerSecond, curveAt, state, now, fleetPace(permitsPerSecond, curveAt, now, options))
+      const fleet = fleetPace(permitsPerSecond, curveAt, now, options)
+      return new RateLimiter(permitsPerSecond, curveAt, state, now, fleet, concurrency)
     }
     if (maxBurst !== undefined) throw new DianaError('BAD_CALL', 'maxBurst and warmUp exclude each other; keep one')
     if (!(coldFactor > 1)) throw new DianaError('BAD_CALL', `coldFactor must be above 1, not ${coldFactor}`)
     const warmUpUs = milliseconds('warmUp', warmUp) * 1000
     const curveAt = (rate: number): Curve => warmUpCurve(1_000_000 / rate, warmUpUs, coldFactor)
     const fleet = fleetPace(permitsPerSecond, curveAt, now, options)
-    return new RateLimiter(permitsPerSecond, curveAt, new Float64Array(3), now, fleet)
+    return new RateLimiter(permitsPerSecond, curveAt, new Float64Array(3), now, fleet, concurrency)
   }
 
   /** Permits per second; of a shared rate, as far as this process has heard. */
@@ -98,6 +122,34 @@ export class RateLimiter {
     next.inherit(old, this.#smooth.scale, this.#state, 0, this.#now())
     this.#rate = permitsPerSecond
     this.#smooth = next
+    this.#dueAt = 0
+    this.#jobs.reconsider()
+  }
+
+  /** Runs a job when its permits are there; the jobs that wait begin by priority, and then as they arrived. */
+  schedule<T>(
+    work: (context: { readonly signal: AbortSignal | undefined }) => T,
+    options?: ScheduleOptions,
+  ): Promise<Awaited<T>> {
+    return this.#jobs.schedule(work, options)
+  }
+
+  /** Runs a job as `schedule` does, without options, for one permit; it may be passed on by itself. */
+  readonly limit: JobQueue['limit']
+
+  /** Resolves when no job of `schedule` waits or runs. */
+  drain(): Promise<void> {
+    return this.#jobs.drain()
+  }
+
+  /** The jobs of `schedule`, with their numbers, events and what else can be done to them. */
+  get jobs(): JobQueue {
+    return this.#jobs
+  }
+
+  /** The events of jobs; see `JobEvents`. */
+  get events(): EventEmitter<JobEvents> {
+    return this.#jobs.events
   }
 
   /** Returns how many calls for one permit would pass at once. */
@@ -105,8 +157,9 @@ export class RateLimiter {
     return this.#fleet ? await this.#fleet.available() : this.#smooth.passesAtOnce(this.#state, 0, this.#now())
   }
 
-  /** Leaves Redis; a limiter of this process alone has nothing to close. */
+  /** Rejects the jobs that have not begun, and leaves Redis. */
   async close(): Promise<void> {
+    this.#jobs.close(new DianaError('CLOSED', 'the RateLimiter was closed before this job began; await drain() first'))
     await this.#fleet?.close()
   }
 
@@ -129,12 +182,68 @@ export class RateLimiter {
     const timeoutMs = typeof timeout === 'number' ? timeout : milliseconds('timeout', timeout)
     if (!(timeoutMs >= 0)) throw new DianaError('BAD_CALL', `timeout must be 0 or more milliseconds, not ${timeoutMs}`)
     if (this.#fleet) return (await waitFor(this.#fleet, permits, timeoutMs * 1000, options.signal)) !== undefined
-    if (this.#smooth.delay(this.#state, 0, this.#now()) > timeoutMs * 1000) return false
+    const isPaced = this.#rate !== Number.POSITIVE_INFINITY
+    if (isPaced && this.#smooth.delay(this.#state, 0, this.#now()) > timeoutMs * 1000) return false
     await this.#take(permits, options.signal)
     return true
   }
 
+  /** Lets jobs begin at this rate. Those that wait have taken no permits, so `acquire` may come before them. */
+  #gate(): Gate {
+    let running = 0
+    const started: Started = {
+      end: () => {
+        running--
+      },
+    }
+    const isBounded = this.#concurrency !== Number.POSITIVE_INFINITY
+    let width = 1
+    return {
+      get width() {
+        return width
+      },
+      take: (weight, signal) => {
+        if (isBounded && running >= this.#concurrency) return Number.POSITIVE_INFINITY
+        if (this.#fleet) {
+          running++
+          return reserveFor(this.#fleet, weight, signal).then(
+            waitedUs => {
+              width = waitedUs > 0 ? 1 : Math.min(MOST_ASKED, width * 2)
+              return started
+            },
+            error => {
+              running--
+              throw error
+            },
+          )
+        }
+        const waitMs = this.#takeForJob(weight)
+        if (waitMs > 0) return waitMs
+        if (!isBounded) return freely
+        running++
+        return started
+      },
+    }
+  }
+
+  /** Returns the milliseconds that a job has to wait; 0 if its permits are taken. */
+  #takeForJob(permits: number): number {
+    if (this.#rate === Number.POSITIVE_INFINITY) return 0
+    const now = this.#now()
+    // a timer that was late does not slow down the pace
+    const at = this.#dueAt === 0 ? now : Math.min(now, Math.max(this.#dueAt, now - MOST_LATE_US))
+    const delay = this.#smooth.delay(this.#state, 0, at)
+    if (delay > 0 && at + delay > now) {
+      this.#dueAt = at + delay
+      return Math.ceil((this.#dueAt - now) / 1000)
+    }
+    this.#smooth.take(this.#state, 0, at + delay, permits, 0)
+    this.#dueAt = this.#jobs.waiting > 0 ? at + delay : 0
+    return 0
+  }
+
   async #take(permits: number, signal?: AbortSignal): Promise<number> {
+    if (this.#rate === Number.POSITIVE_INFINITY) return 0
     const now = this.#now()
     const delay = this.#smooth.delay(this.#state, 0, now)
     this.#smooth.take(this.#state, 0, now, permits, delay)
@@ -199,6 +308,11 @@ async function waitFor(
   return (reserved.waitedUs + reserved.waitUs) / 1000
 }
 
+/** Waits until a job's permits are there; resolves to how long that took, in microseconds. */
+async function reserveFor(fleet: FleetPace, permits: number, signal: AbortSignal | undefined): Promise<number> {
+  return ((await waitFor(fleet, permits, Number.POSITIVE_INFINITY, signal)) ?? 0) * 1000
+}
+
 function fleetPace(
   rate: number,
   curveAt: (rate: number) => Curve,
@@ -222,6 +336,11 @@ function assertRate(permitsPerSecond: number): void {
   if (!(permitsPerSecond > 0 && Number.isFinite(permitsPerSecond))) {
     throw new DianaError('BAD_CALL', `permits per second must be a number above 0, not ${permitsPerSecond}`)
   }
+}
+
+function assertConcurrency(concurrency: number): void {
+  if (concurrency === Number.POSITIVE_INFINITY || (Number.isSafeInteger(concurrency) && concurrency >= 1)) return
+  throw new DianaError('BAD_CALL', `concurrency must be a whole number of 1 or more, not ${concurrency}`)
 }
 
 function assertPermits(permits: number): void {

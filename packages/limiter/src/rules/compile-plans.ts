@@ -11,8 +11,10 @@ export interface CompiledPlans<CompiledRule> {
   readonly values: ReadonlyMap<string, CompiledRule>
   readonly from: Plans['from']
   readonly overrides: boolean
-  /** Makes the rule with a limit from outside; throws an InvalidLimitError if its algorithm cannot count that. */
-  withLimit(limit: Limit, label: string): CompiledRule
+  /**
+   * Makes the rule with a limit from outside, and options of its own; throws an InvalidLimitError if its algorithm cannot count that.
+   */
+  withLimit(limit: Limit, label: string, own?: Terms['options']): CompiledRule
 }
 
 /** Compiles the limits of a rule; `compile` makes the same rule with another limit. */
@@ -35,10 +37,10 @@ export function compilePlans<CompiledRule>(
     values: new Map(compiled),
     from,
     overrides,
-    withLimit(limit, label) {
+    withLimit(limit, label, own) {
       if (limit.periodMs > 0 !== isRate)
         throw new Error(isRate ? 'has no period' : 'is a rate, and the rule takes a count')
-      return compile({ limit, options: others }, label)
+      return compile({ limit, options: own === undefined ? others : { ...others, ...own } }, label)
     },
   }
 }

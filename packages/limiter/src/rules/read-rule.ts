@@ -10,6 +10,7 @@ import { shapeOf } from './schema/option-shape.ts'
 import { anyRuleSchema, offRuleSchema, type RuleInput, ruleSchema } from './schema/schema.ts'
 import type { Vocabulary } from './schema/vocabulary.ts'
 import { joinNames, show } from './show.ts'
+import { foldStatus } from './status-option.ts'
 import { suggest } from './suggest.ts'
 import { unusedOptions } from './unused-options.ts'
 
@@ -30,7 +31,7 @@ export function createRuleReader(surroundings: Surroundings): RuleReader {
   const schemas = new Map<Algorithm, ReturnType<typeof ruleSchema>>()
   const offSchema = once(() => offRuleSchema(vocabulary, identified))
   const anySchema = once(() => anyRuleSchema(vocabulary, identified))
-  return value => {
+  const readFolded: RuleReader = value => {
     const options = isMap(value) ? value : {}
     const problems = unusedOptions(options, surroundings.hasStore)
     if (options.enabled === false && options.limit === undefined && options.algorithm === undefined) {
@@ -60,6 +61,12 @@ export function createRuleReader(surroundings: Surroundings): RuleReader {
     }
     problems.push(...invalidCredit(rule, algorithm))
     return { rule, problems }
+  }
+  return value => {
+    if (!isMap(value) || value.status === undefined) return readFolded(value)
+    const { options, problems: double, asGiven } = foldStatus(value)
+    const { problems, ...read } = readFolded(options)
+    return { ...read, problems: [...double, ...asGiven(problems)] }
   }
 }
 

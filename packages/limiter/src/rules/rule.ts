@@ -23,9 +23,12 @@ export interface Match {
   readonly header?: Readonly<Record<string, readonly string[]>> | undefined
   /** The attributes that the application, or a proxy that asks the decision server, gives the call; `*` stands for any text. */
   readonly attribute?: Readonly<Record<string, readonly string[]>> | undefined
+  /** The messages of WebSockets that these calls open, and not the calls themselves. */
+  readonly websocket?: 'messages' | undefined
 }
 
-export type WhenFull = 'refuse' | 'wait' | 'shadow'
+/** `drop` is for messages of WebSockets: other calls that it refuses are refused. */
+export type WhenFull = 'refuse' | 'wait' | 'shadow' | 'drop'
 /** While the store is down: this process's part of the limit, the full limit counted here, all calls, or none. */
 export type WhenStoreDown = 'share' | 'local' | 'allow' | 'refuse'
 export type HeaderStyle = 'draft-11' | 'draft-7' | 'draft-6' | 'legacy' | 'none'
@@ -147,6 +150,8 @@ export interface RuleDocument {
   readonly identify: Readonly<Record<string, readonly string[]>>
   /** Trusted hops, or trusted networks; 0 trusts no proxy. */
   readonly trustProxy: number | readonly string[]
+  /** True if the document states it; if not, a filter takes the setting of its framework. */
+  readonly statesProxies?: boolean | undefined
   /** The header in which trusted proxies name the caller. */
   readonly forwardedBy: ForwardedBy
   /** The number of bits of an IPv6 address that identify a caller. */

@@ -16,6 +16,9 @@ export function unusedOptions(options: Readonly<Record<string, unknown>>, hasSto
   if (options.queue !== undefined && options.whenFull !== 'wait') {
     add('queue', 'is only for rules that wait: add whenFull: wait, or leave queue out', true)
   }
+  if (options.whenFull === 'drop' && (options.match as { websocket?: unknown } | undefined)?.websocket === undefined) {
+    add('whenFull', 'drop is only for messages: add match: { websocket: messages }, or write refuse', false)
+  }
   if (options.missing !== undefined && [options.by ?? []].flat().length === 0) {
     add('missing', 'is only for rules that count by something: add by, or leave missing out', true)
   }

@@ -72,6 +72,7 @@ export function redisStage(options: TimelineRule, store: RedisStore, setNow: (no
     async change(rule, now) {
       setNow(now)
       counter = store.createCounter(rule)
+      await store.continued()
       await arrival()
     },
     async reset(now, key) {

@@ -21,8 +21,6 @@ export interface Difference {
 
 const STEPS_PER_WALK = 100
 const WALKS_PER_REPORT = 50
-/** Few callers are in a walk, so in every other walk a few are enough to be spread over several hashes. */
-const CALLERS_PER_HASH = [undefined, 3, undefined, 2]
 
 /** Random walks on memory and Redis, one after the other, by numbers that follow from a seed. */
 export async function seededWalks({ send, seed, steps, onProgress }: SeededWalks): Promise<Difference[]> {
@@ -43,8 +41,7 @@ async function oneWalk(send: SendCommand, seed: number, walk: number, steps: num
   const [start = 0, several = 0, from = 0] = next()
   const rules = Array.from({ length: several % 2 === 0 ? 1 : 1 + (several % 4) }, next)
   const algorithms = rules.map((_, i) => walkAlgorithms[(from + i * 5) % walkAlgorithms.length]!)
-  const callersPerHash = CALLERS_PER_HASH[walk % CALLERS_PER_HASH.length]
-  const one = new StoreWalk({ send, prefix: `walk${walk}`, callersPerHash, start, algorithms, rules })
+  const one = new StoreWalk({ send, prefix: `walk${walk}`, start, algorithms, rules })
   for (let step = 0; step < steps; step++) {
     try {
       await one.step(next())

@@ -54,8 +54,6 @@ interface Asked extends Counted {
 export interface StoreWalkOptions {
   readonly send: SendCommand
   readonly prefix: string
-  /** So many callers live in a hash of Redis before they are spread; default: as for all stores. */
-  readonly callersPerHash?: number | undefined
   readonly start: number
   /** Versions of rules are kept for a while after a change; default: they are forgotten at once. */
   readonly keepsVersions?: boolean | undefined
@@ -81,14 +79,14 @@ export class StoreWalk {
   #now: number
   #retryUs = 0
 
-  constructor({ send, prefix, callersPerHash, start, keepsVersions = false, algorithms, rules }: StoreWalkOptions) {
+  constructor({ send, prefix, start, keepsVersions = false, algorithms, rules }: StoreWalkOptions) {
     this.#now = startFrom(start)
     // no process renews leases here, and in memory none ends
     this.#end = this.#now + LEASE_MS * 1000 - 1000
     this.#keepsVersions = keepsVersions
     this.#redis = new RedisStore(send, {
-      ...{ prefix, callersPerHash, now: () => this.#now },
-      forgetsVersions: !keepsVersions,
+      ...{ prefix, now: () => this.#now },
+      forgetsLimits: !keepsVersions,
     })
     this.#reservations = new WalkReservations(this.#memory, this.#redis)
     this.#usedAlgorithms = rules.map((_, i) => new Set([pick(algorithms, i)]))
@@ -263,18 +261,24 @@ export class StoreWalk {
     await this.#reservations.settleAll(rule.table, this.#now)
     const meters = metersOf(rule.algorithm, limitsFrom(dice[2]!, dice), dice, rule.timeoutUs)
     const counter = this.#redis.createCounter({ ...rule, meters })
+    await this.#redis.continued()
     rule.table.adopt(meters, this.#now, { keepsPast: this.#keepsVersions })
     this.#rules[place] = { ...rule, meters, counter }
     await this.#arrival(counter)
   }
 
-  /** Gives a rule an algorithm that it did not have before: it starts again. */
+  /** Gives a rule an algorithm that it did not have before: it goes on if it counts in the same way, and starts again if not. */
   async #changeAlgorithm(place: number, dice: Dice): Promise<void> {
     const used = this.#usedAlgorithms[place]!
     const algorithm = walkAlgorithms.find((name, i) => i >= dice[1]! % walkAlgorithms.length && !used.has(name))
     if (algorithm === undefined) return
     used.add(algorithm)
-    const { table, id } = this.#rules[place]!
+    const before = this.#rules[place]!
+    if (algorithm !== 'concurrency' && before.algorithm !== 'concurrency') {
+      this.#rules[place] = { ...before, algorithm }
+      return this.#change(place, dice)
+    }
+    const { table, id } = before
     await this.#reservations.settleAll(table, this.#now)
     this.#receipts = this.#receipts.filter(receipt => receipt.table !== table)
     const { gate, ...rule } = this.#createRule(id, algorithm, dice)

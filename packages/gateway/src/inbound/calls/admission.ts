@@ -1,11 +1,12 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Limiter } from 'diana-limiter'
-import { admit, createFilter, type Filter, type Framework, httpFramework } from 'diana-limiter/filter'
+import { admit, callOfRequest, createFilter, type Filter, type Framework, httpFramework } from 'diana-limiter/filter'
 import { steadyMicroseconds } from 'diana-limiter/gateway'
 import type { FastifyBaseLogger } from 'fastify'
 import type { CallReply, CallRequest, HeaderValue } from '../../http/call.ts'
 import { grpcHeaders } from '../../http/grpc/answer-grpc.ts'
 import { askForBody } from '../../http/message-headers.ts'
+import type { MessageLimits } from '../../http/message-limits.ts'
 import { faultOf, isSettled, normalizeRequest } from '../../http/normalize-request.ts'
 import type { GatewaySettings } from '../../settings/gateway-settings.ts'
 import { isWhole, nextTurn, recordOf, tellRequestId } from '../../telemetry/call-record.ts'
@@ -38,6 +39,17 @@ export class Admission {
     if (isAdmitted === true) this.#pass(request, reply, onAdmitted)
     else if (isAdmitted !== false) {
       isAdmitted.then(admitted => admitted && this.#pass(request, reply, onAdmitted), onAdmitted)
+    }
+  }
+
+  /** Decides the messages of a WebSocket that a request has opened; undefined if no rule is about messages. */
+  messagesOf(request: CallRequest): MessageLimits | undefined {
+    const { limiter } = this.#filter
+    if (!limiter.rules.some(({ match }) => match.websocket !== undefined)) return undefined
+    const call = callOfRequest(this.#filter, request)
+    return {
+      decide: signal => limiter.decide(call, { message: true, signal }),
+      drops: rule => limiter.rules.some(({ id, whenFull }) => id === rule && whenFull === 'drop'),
     }
   }
 

@@ -37,6 +37,25 @@ export const fastifyFramework: Framework<FastifyRequest, FastifyReply> = {
   },
   body: (request, reply) => bodyOf(request.raw, request.body, reply.raw),
   observe: (_request, reply, observer) => observeNode(reply.raw, observer),
+  // `reply.sent` is true only when the hooks of an answer have run
+  followAnswer: reply => {
+    const { send } = reply
+    let isSending = false
+    reply.send = function (payload) {
+      isSending = true
+      reply.send = send
+      return send.call(this, payload)
+    }
+    return () => {
+      reply.send = send
+      return isSending || reply.sent
+    }
+  },
+  // with the option `trustProxy` a request has the addresses that Fastify believes, the peer first
+  proxies: ({ ips }) => {
+    if (ips === undefined) return { trusted: undefined, believes: 'nobody' }
+    return { trusted: ips, believes: 'some' }
+  },
   watch: (request, reply, watcher) => node.watch(request.raw, reply.raw, watcher),
   watchLeaving: (request, reply, left) => node.watchLeaving?.(request.raw, reply.raw, left),
   abandon: reply => {

@@ -73,6 +73,15 @@ export const fetchFramework: Framework<Request, Exchange> = {
     for (const [name] of headers) exchange.headers.delete(name.toLowerCase())
     exchange.refusal = new Response(isBare ? null : body, { status, headers: new Headers([...headers] as never) })
   },
+  respond: (_request, exchange, response, headers) => {
+    // the headers of a redirect cannot be changed
+    const copy = new Response(response.body, response)
+    for (const [name, value] of headers) {
+      exchange.headers.delete(name.toLowerCase())
+      if (!copy.headers.has(name)) copy.headers.set(name, value)
+    }
+    exchange.refusal = copy
+  },
   body: (request, { server }) => bodyOfFetch(request, server),
   observe: (_request, { server, observers }, observer) => {
     if (server.outgoing !== undefined) observeNode(server.outgoing, observer)

@@ -1,6 +1,15 @@
 import type { Refusal } from '../../answers/answer.ts'
+import type { HeaderLine } from '../../answers/headers.ts'
 import type { Call, CallBody } from '../../call.ts'
 import type { AnswerObserver, SettledCost } from '../costs/cost-settling.ts'
+
+/** The proxies that a framework believes: as addresses from the peer to the caller, or as a test of one address, `hop` proxies away. */
+export interface FrameworkProxies {
+  readonly trusted?: readonly string[] | undefined
+  readonly isTrusted?: ((address: string, hop: number) => boolean) | undefined
+  /** The setting as a whole, for warnings. */
+  readonly believes: 'nobody' | 'some' | 'everyone'
+}
 
 /** Is called when a response is over. */
 export interface Watcher {
@@ -36,6 +45,12 @@ export interface Framework<Request, Reply> {
   isAnswered(reply: Reply): boolean
   setHeader(reply: Reply, name: string, value: string): void
   refuse(request: Request, reply: Reply, refusal: Refusal): void
+  /** Answers by a response of the application, with these headers besides; left out, the framework has no such responses. */
+  respond?(request: Request, reply: Reply, response: Response, headers: readonly HeaderLine[]): void
+  /** Returns a function that says whether the application has answered since; left out, `isAnswered` does. */
+  followAnswer?(reply: Reply): () => boolean
+  /** Reads the framework's own setting of the proxies that are believed; left out, it has none. */
+  proxies?(request: Request): FrameworkProxies | undefined
   /** Calls the watcher once, when the response is over or the caller has left; at once if they left before. */
   watch(request: Request, reply: Reply, watcher: Watcher): void
   /**

@@ -32,6 +32,10 @@ export const honoFramework: Framework<Context, Context> = {
     // in Hono, headers that were set before, such as those of another filter, win over those of a new response
     for (const [name, value] of headers) context.res.headers.set(name, value)
   },
+  respond: (_request, context, response, headers) => {
+    context.res = response
+    for (const [name, value] of headers) if (!response.headers.has(name)) context.res.headers.set(name, value)
+  },
   body: context => bodyOfFetch(context.req.raw, serverOf(context)),
   observe: (_request, context, observer) => {
     const { outgoing } = serverOf(context)

@@ -27,9 +27,11 @@ export const httpFramework: Framework<NodeRequest, NodeResponse> = {
   },
 }
 
+const { respond: _respond, followAnswer: _followAnswer, ...requestsOfNode } = httpFramework
+
 /** A connection that its caller wants for something else than HTTP: Upgrade and CONNECT. */
 export const tunnelFramework: Framework<IncomingMessage, Duplex> = {
-  ...httpFramework,
+  ...requestsOfNode,
   isAnswered: socket => socket.writableEnded,
   // a tunnel has no bodies
   body: () => emptyBody,

@@ -1,6 +1,7 @@
 import type { CanActivate, ExecutionContext, Type } from '@nestjs/common'
 import type { Refusal } from '../../answers/answer.ts'
 import { assertLimiter } from '../../common/assert-limiter.ts'
+import { warnOfEach } from '../../common/warn-once.ts'
 import { leaveToGuard } from '../../decorators/wrap-function.ts'
 import { engineOf } from '../../engine/engine-of.ts'
 import type { Limiter } from '../../limiter.ts'
@@ -9,7 +10,7 @@ import { assertOptions } from '../assert-options.ts'
 import type { Filter, FilterOptions } from '../filter.ts'
 import { AnnotatedRules } from './annotated-rules.ts'
 import { frameworkUnder, type NestReply, type NestRequest, refusalOf } from './nest.ts'
-import { isSkipped } from './nest-skip.ts'
+import { skippedBy } from './nest-skip.ts'
 
 /**
  * Decides the calls to a controller, by all rules that match and by those of `@RateLimit` on the controller or the handler.
@@ -17,15 +18,19 @@ import { isSkipped } from './nest-skip.ts'
  */
 export class DianaGuard implements CanActivate {
   readonly #limiter: Limiter
-  readonly #options: FilterOptions<NestRequest>
+  readonly #options: FilterOptions<NestRequest, NestReply>
+  readonly #more: OneLimitParts
   readonly #rules: AnnotatedRules
   readonly #filters = new WeakMap<object, WeakMap<object, Filter<NestRequest, NestReply>>>()
 
-  constructor(limiter: Limiter, options: FilterOptions<NestRequest> = {}) {
+  constructor(limiter: Limiter, options: FilterOptions<NestRequest, NestReply> & OneLimitParts = {}) {
     assertLimiter(limiter, 'DianaGuard')
-    assertOptions(options, 'DianaGuard')
+    if (typeof options !== 'object') assertOptions(options, 'DianaGuard')
+    const { functions, passesPreflights, ...rest } = options
+    assertOptions(rest, 'DianaGuard')
     this.#limiter = limiter
-    this.#options = options
+    this.#options = rest
+    this.#more = { functions, passesPreflights }
     this.#rules = new AnnotatedRules(limiter)
   }
 
@@ -33,7 +38,7 @@ export class DianaGuard implements CanActivate {
     // messages and sockets have no request to decide
     if (context.getType() !== 'http') return true
     const handler = context.getHandler() as () => unknown
-    if (isSkipped(context.getClass(), handler)) {
+    if (skippedBy(context.getClass(), handler) === 'all') {
       leaveToGuard(handler)
       return true
     }
@@ -53,6 +58,14 @@ export class DianaGuard implements CanActivate {
     }
   }
 
+  /** Warns of ids that no rule has. */
+  #known(ids: readonly string[]): readonly string[] {
+    for (const id of ids) {
+      if (!this.#limiter.rules.some(rule => rule.id === id)) warnOfEach('DIANA_NO_SUCH_RULE', `"${id}"`)
+    }
+    return ids
+  }
+
   #filterFor(context: ExecutionContext, request: NestRequest): Filter<NestRequest, NestReply> {
     const controller = context.getClass()
     const handler = context.getHandler() as () => unknown
@@ -64,6 +77,7 @@ export class DianaGuard implements CanActivate {
     let filter = ofController.get(handler)
     if (filter === undefined) {
       const rules = this.#rules.of(controller, handler)
+      const skipped = skippedBy(controller, handler)
       filter = {
         limiter: this.#limiter,
         trust: engineOf(this.#limiter),
@@ -71,6 +85,8 @@ export class DianaGuard implements CanActivate {
         options: this.#options,
         rules,
         only: false,
+        except: skipped instanceof Set ? this.#known([...skipped]) : undefined,
+        ...this.#more,
         pending: undefined,
       }
       ofController.set(handler, filter)
@@ -78,6 +94,9 @@ export class DianaGuard implements CanActivate {
     return filter
   }
 }
+
+/** The parts that one limit has besides the options of a filter. */
+type OneLimitParts = Pick<Filter<NestRequest, NestReply>, 'functions' | 'passesPreflights'>
 
 async function refuse(reply: NestReply): Promise<boolean> {
   const refusal = refusalOf(reply)

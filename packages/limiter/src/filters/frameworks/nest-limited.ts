@@ -1,7 +1,7 @@
 import type { ArgumentsHost, ExceptionFilter } from '@nestjs/common'
 import type { HttpAdapterHost } from '@nestjs/core'
 import { refusal } from '../../answers/answer.ts'
-import type { LimitedError } from '../../decorators/limited-error.ts'
+import type { LimitedError } from '../../answers/limited-error.ts'
 import { bodyOf } from './nest-guard.ts'
 
 interface SocketClient {

@@ -57,7 +57,7 @@ const values: Readonly<Record<string, unknown>> = {
 }
 
 const filterOptions: Readonly<Record<string, readonly string[]>> = {
-  skip: ['a function'],
+  skip: ['a function', 'an async function'],
   attributes: ['a function'],
   onRefused: ['a function', 'an async function'],
   onError: ['a function', 'an async function'],
@@ -115,7 +115,8 @@ afterEach(() => {
 
 /** The types of which some value is right; every other type is wrong. */
 const rightTypes: Readonly<Record<string, readonly string[]>> = {
-  by: ['an empty list', 'a function'],
+  by: ['an empty list', 'a function', 'an async function'],
+  limit: ['a function', 'an async function'],
   match: ['an empty map', 'a date'],
   queue: ['an empty map', 'a date'],
   credit: ['true', 'false'],

@@ -1,5 +1,5 @@
 import type { AlgorithmName } from '../../algorithms/options.ts'
-import { DURATION_PATTERN, durationFault, parseDuration } from '../../common/duration.ts'
+import { DURATION_PATTERN, durationFault, FOREVER, parseDuration } from '../../common/duration.ts'
 import { redisAddressFault } from '../../common/redis-url.ts'
 import { isAsyncFunction } from '../../common/sync-function.ts'
 import { certificateParts } from '../../http/client-certificate.ts'
@@ -27,6 +27,8 @@ type Checks = Readonly<Record<string, Check>>
 interface AlgorithmTerms {
   readonly limit: 'rate' | 'count'
   readonly hasCalendar?: true
+  /** The condition under which it cannot count a limit of 0, which stands for one that comes with each call. */
+  readonly needsLimit?: 'if calls wait' | 'always'
   readonly options: Checks
 }
 
@@ -59,8 +61,16 @@ export const algorithmTerms: Readonly<Record<string, AlgorithmTerms>> = {
       refill: oneOf('continuous', 'interval'),
     },
   },
-  'leaky-bucket': { limit: 'rate', options: { burst: whole(0, MOST_COUNT), delay: whole(0, MOST_COUNT) } },
-  'warm-up': { limit: 'rate', options: { warmUp: duration, coldFactor: number(1 + Number.EPSILON, 100) } },
+  'leaky-bucket': {
+    limit: 'rate',
+    needsLimit: 'if calls wait',
+    options: { burst: whole(0, MOST_COUNT), delay: whole(0, MOST_COUNT) },
+  },
+  'warm-up': {
+    limit: 'rate',
+    needsLimit: 'always',
+    options: { warmUp: duration, coldFactor: number(1 + Number.EPSILON, 100) },
+  },
   concurrency: { limit: 'count', options: {} },
   adaptive: { limit: 'count', options: { min: whole(1, MOST_COUNT) } },
 } satisfies Record<AlgorithmName, AlgorithmTerms>
@@ -77,7 +87,7 @@ export function valueChecks(given: Readonly<Record<string, unknown>>): Checks {
   return {
     id: matching(/^[\w.-]{1,64}$/, 'must be 1 to 64 letters, digits, -, _ and dots, since headers carry it'),
     limit: limitBy(algorithm, dimension),
-    by: withoutDoubles(listOf(nameOrFunction(dimension), 0, 16)),
+    by: withoutDoubles(listOf(nameOrAnyFunction(dimension), 0, 16)),
     match: value => (value === 'none' ? undefined : match(value)),
     algorithm: oneOf(...Object.keys(algorithmTerms)),
     count: oneOf('local', 'distributed'),
@@ -104,6 +114,7 @@ export function valueChecks(given: Readonly<Record<string, unknown>>): Checks {
     status,
     message: sent,
     headers: headerStyle,
+    countPreflights: flag,
     identify: identifyBy(source),
     trustProxy,
     forwardedBy: oneOf('x-forwarded-for', 'forwarded'),
@@ -143,8 +154,28 @@ function redisUrl(address: string): string | undefined {
   return `is in the environment variable ${show(name)}, which is not set: set it, or write the value here`
 }
 
-function limitBy(algorithm: string, dimension: Check): Check {
-  const one: Check = value => {
+/** Makes the checks of a limit that a function returns. */
+export function limitChecks(given: Readonly<Record<string, unknown>>): {
+  readonly isCount: boolean
+  readonly limitFault: Check
+  readonly burstFault: Check
+} {
+  const algorithm = algorithmOf(given)
+  return {
+    isCount: algorithmTerms[algorithm]?.limit === 'count',
+    limitFault: oneLimit(algorithm),
+    burstFault: ownOptions(algorithm).burst!,
+  }
+}
+
+/** True if a limit that a function gives needs a default that is written. */
+export function needsDefault(given: Readonly<Record<string, unknown>>): boolean {
+  const when = algorithmTerms[algorithmOf(given)]?.needsLimit
+  return when === 'always' || (when === 'if calls wait' && given.whenFull === 'wait')
+}
+
+function oneLimit(algorithm: string): Check {
+  return value => {
     const { limit, hasCalendar } = algorithmTerms[algorithm] ?? { limit: 'rate' }
     if (limit === 'count') return isWhole(value, 0, MOST) ? undefined : explainCount(value, algorithm)
     const rate = typeof value === 'string' ? parseRate(value) : undefined
@@ -152,12 +183,13 @@ function limitBy(algorithm: string, dimension: Check): Check {
     if (rate.unit === undefined || hasCalendar) return undefined
     return `per ${rate.unit} is a calendar period, which ${algorithm} does not count: set algorithm: fixed-window`
   }
+}
+
+function limitBy(algorithm: string, dimension: Check): Check {
+  const one = oneLimit(algorithm)
   const plan: Check = value => (isMap(value) ? within('limit', one(value.limit)) : one(value))
   const plans: Check = mapOf('limit', {
-    by: value => {
-      if (typeof value !== 'function') return dimension(value)
-      return "must be the name of a dimension, not a function: write identify: { plan: … } with the function, and by: 'plan'"
-    },
+    by: value => (typeof value === 'function' ? undefined : dimension(value)),
     values: recordOf(plan),
     from: value => (typeof value === 'function' ? undefined : text(1, 1024)(value)),
     refresh: duration,
@@ -165,8 +197,18 @@ function limitBy(algorithm: string, dimension: Check): Check {
     default: one,
   })
   return value => {
-    if (Array.isArray(value)) return listOf(one, 1, 8)(value)
+    if (typeof value === 'function') return undefined
+    if (Array.isArray(value)) {
+      const at = value.findIndex(item => typeof item === 'function')
+      return at < 0 ? listOf(one, 1, 8)(value) : `[${at}] must not be a function: write one function for limit`
+    }
     if (!isMap(value)) return one(value)
+    if (typeof value.by === 'function' && value.from !== undefined) {
+      return '.from is not for a function, which finds the limit itself: leave from or by out'
+    }
+    if (typeof value.by === 'function' && value.refresh !== undefined) {
+      return '.refresh is not for a function, which is asked for each request: leave refresh out'
+    }
     if (value.default !== undefined) return plans(value)
     return (
       plans(value) ??
@@ -281,13 +323,17 @@ function headerStyle(value: unknown): string | undefined {
   return wrong !== undefined && /^draft-(?:8|9|10)$/.test(String(value)) ? `${wrong}: draft-11 has its form` : wrong
 }
 
+function blockTime(value: unknown): string | undefined {
+  return value === FOREVER ? undefined : duration(value)
+}
+
 function blockFault(value: unknown): string | undefined {
   if (value === 'manual') return undefined
-  if (!isMap(value)) return duration(value)
+  if (!isMap(value)) return blockTime(value)
   const wrong = mapOf('block', {
-    first: duration,
+    first: blockTime,
     factor: number(1, 100),
-    max: duration,
+    max: blockTime,
     forgetAfter: duration,
     clear: flag,
   })(value)
@@ -338,6 +384,10 @@ function anything(): undefined {
 function syncFunction(value: unknown): string | undefined {
   if (isAsyncFunction(value)) return 'must not be async: return the value itself, and look it up before'
   return typeof value === 'function' ? undefined : mustBe('a function', value)
+}
+
+function nameOrAnyFunction(name: Check): Check {
+  return value => (typeof value === 'function' ? undefined : name(value))
 }
 
 function nameOrFunction(name: Check): Check {

@@ -234,6 +234,7 @@ describe('rateLimit({ limit })', () => {
   })
 
   const limit = '100/m'
+  const named = (): string => 'x'
   const empty =
     'store is empty, as when an environment variable is not set: give the URL of Redis, or leave store out to count in this process'
   it.each([
@@ -252,7 +253,7 @@ describe('rateLimit({ limit })', () => {
     [{ limit, statusCode: 429 }, 'unknown option statusCode; write status: 429'],
     [{ limit, skipSuccessfulRequests: true }, 'unknown option skipSuccessfulRequests; write countWhen: failed'],
     [{ limit, skip: 'yes' }, 'skip must be a function, not "yes"'],
-    [{ limit, skip: async () => true }, 'skip must not be async: return the value itself'],
+    [{ limit, attributes: async () => ({}) }, 'attributes must not be async: return the value itself'],
     [{ limit, cost: -1 }, 'cost must be a whole number of 0 or more, or a function, not -1'],
     [{ limit, store: '' }, empty],
     [{ limit, store: process.env.DIANA_TEST_UNSET }, empty],
@@ -264,8 +265,8 @@ describe('rateLimit({ limit })', () => {
     [{ limit: '2 per min' }, 'limit "2 per min" is not a limit: did you mean 2/m?'],
     [{ limit: '1k/s' }, 'limit "1k/s" is not a limit: did you mean 1000/s?'],
     [
-      { limit: { by: () => 'x', default: limit } },
-      'limit.by must be the name of a dimension, not a function: write identify',
+      { limit: { by: named } },
+      'limit.default is missing: write the limit of callers without a value of their own, such as default: 100/h',
     ],
     [
       { limit, trustProxy: true },
@@ -279,8 +280,17 @@ describe('rateLimit({ limit })', () => {
     [{ limit, by: 'ipp' }, 'by "ipp" is not a dimension: did you mean ip?'],
     [{ limit, algorithm: 'token-buket' }, 'algorithm must be sliding-window, fixed-window,'],
     [{ limit, status: 99 }, 'status must be a whole number from 200 to 599, not 99'],
-    [{ limit, by: async () => 'x' }, 'by must not be async: return the value itself, and look it up before'],
-    [{ limit, by: ['ip', async () => 'x'] }, 'by[1] must not be async'],
+    [{ limit: ['1/s', () => limit] }, 'limit[1] must not be a function: write one function for limit'],
+    [{ limit: { by: named, from: 'https://a.example/{ip}', default: limit } }, 'limit.from is not for a function'],
+    [{ limit: { by: named, refresh: '1m', default: limit } }, 'limit.refresh is not for a function'],
+    [{ limit: { by: named, default: () => limit } }, 'limit.default must be <count>/<period>, not a function'],
+    [{ limit, identify: { account: async () => 'x' } }, 'identify.account must not be async'],
+    [
+      { limit, forwardErrors: true, onRefused: () => undefined },
+      'forwardErrors and onRefused both say what a refused caller gets: leave one out',
+    ],
+    [{ limit, forwardErrors: 'yes' }, 'forwardErrors must be true or false, not "yes"'],
+    [{ limit, countPreflights: 1 }, 'countPreflights must be true or false'],
     [{ limit, store: 5 }, 'store must be the URL of Redis, such as redis://127.0.0.1:6379, or a client, not 5'],
     [{ limit, burst: 5 }, 'burst belongs to token-bucket, leaky-bucket: set algorithm: token-bucket or leaky-bucket'],
     [
@@ -325,8 +335,14 @@ it('the compiler knows the options, and the request of each framework', () => {
     onExpress({ by: 'ip' })
     // @ts-expect-error burst is not an option of the default algorithm
     onExpress({ limit: '1/s', burst: 5 })
-    // @ts-expect-error an async function
-    onExpress({ limit: '1/s', by: async () => 'x' })
+    onExpress({ limit: async request => request.get('x-limit'), by: async () => 'x', skip: async () => false })
+    onExpress({ limit: { by: () => 'pro', values: { pro: '9/s' }, default: '1/s' } })
+    onExpress({
+      limit: '1/s',
+      onRefused: (_verdict, _request, response, next) => void (response.headersSent || next()),
+    })
+    // @ts-expect-error a limit that is no text
+    onExpress({ limit: () => ({ count: 5 }) })
   }
   expect(compiled).toBeTypeOf('function')
 })

@@ -1,23 +1,48 @@
 import type { AlgorithmChoice } from '../../algorithms/options.ts'
 import type { Call } from '../../call.ts'
+import { isThenable } from '../../common/is-thenable.ts'
 import { valueNow } from '../../common/sync-function.ts'
 import { assertStore } from '../../create/create-limiter.ts'
 import type { LimiterOptions } from '../../create/limiter-options.ts'
+import { limitOfCall } from '../../decision/limit-of-call.ts'
 import { DianaError } from '../../errors.ts'
 import { answerFaults } from '../../rules/answer-faults.ts'
+import { isMap } from '../../rules/is-map.ts'
 import type { Answer, HeaderStyle } from '../../rules/rule.ts'
 import { hintForOption } from '../../rules/schema/hints.ts'
-import type { CommonRuleOptions, RuleOptions } from '../../rules/schema/options.ts'
+import type { CommonRuleOptions, PlanOptions, RuleOptions } from '../../rules/schema/options.ts'
 import { joinNames, show } from '../../rules/show.ts'
 import { suggest } from '../../rules/suggest.ts'
 import { unusedOptions } from '../../rules/unused-options.ts'
 import { assertOptions } from '../assert-options.ts'
 import type { FilterOptions } from '../filter.ts'
-import { algorithmOptionNames, joint, valueChecks } from './check-values.ts'
+import type { RequestCall } from '../request-call.ts'
+import { algorithmOptionNames, joint, limitChecks, needsDefault, valueChecks } from './check-values.ts'
 import { foreignRemedy } from './foreign-options.ts'
+import { GivenLimits } from './given-limits.ts'
+import { RequestFunctions } from './request-functions.ts'
 
-/** A function that reads what a caller is counted by from a request of the framework: `request => request.user.id`. */
-export type RequestReader<Request> = (request: Request, call: Call) => string | number | undefined
+/** A function that reads what a caller is counted by from a request of the framework: `request => request.user.id`; may be async. */
+export type RequestReader<Request> = (
+  request: Request,
+  call: Call,
+) => string | number | undefined | Promise<string | number | undefined>
+
+/** The limit of one request: `100/m`, a plan's name, or a limit with a burst of its own. */
+export type RequestLimit = string | number | { readonly limit: string | number; readonly burst?: number | undefined }
+
+/** The limit of a request, found by a function: `request => (request.user.isPaying ? '1000/m' : '100/m')`; may be async. */
+export type LimitReader<Request> = (
+  request: Request,
+  call: Call,
+) => RequestLimit | undefined | Promise<RequestLimit | undefined>
+
+/** Limits by a function that returns the name of a plan, another limit, or nothing for the default. */
+export interface RequestPlans<Request> extends Pick<PlanOptions, 'values' | 'overrides'> {
+  readonly by: LimitReader<Request>
+  /** The limit of requests for which the function returns nothing, or a plan that is not listed. */
+  readonly default: string | number
+}
 
 type GivenStore = NonNullable<LimiterOptions['store']>
 type OneOrList<T> = T | readonly T[]
@@ -26,17 +51,18 @@ type OneOrList<T> = T | readonly T[]
  * One limit, without a limiter of its own: the options of a rule, those of a filter, and the few of a rule file that one limit
  * needs. All but functions mean the same in a rule file.
  */
-export type RateLimitOptions<Request> = AlgorithmChoice & LimitOptions<Request>
+export type RateLimitOptions<Request, Reply = unknown, Next = unknown> = AlgorithmChoice &
+  LimitOptions<Request, Reply, Next>
 
-interface LimitOptions<Request>
+interface LimitOptions<Request, Reply, Next>
   extends Omit<CommonRuleOptions, 'id' | 'enabled' | 'by' | 'limit' | 'cost'>,
-    Omit<FilterOptions<Request>, 'cost'>,
+    Omit<FilterOptions<Request, Reply, Next>, 'cost'>,
     Pick<
       LimiterOptions,
       'identify' | 'trustProxy' | 'forwardedBy' | 'ipv6Prefix' | 'jwt' | 'whenFailed' | 'clock' | 'maxKeys'
     > {
-  /** The number of calls in a time: `100/m`; of several, all must hold. */
-  readonly limit: NonNullable<CommonRuleOptions['limit']>
+  /** The number of calls in a time: `100/m`; of several, all must hold. A function of the request gives each its own. */
+  readonly limit: NonNullable<CommonRuleOptions['limit']> | LimitReader<Request> | RequestPlans<Request>
   /** The name of the limit in headers, logs and Redis; default `rate-limit`. */
   readonly id?: string | undefined
   /**
@@ -54,17 +80,27 @@ interface LimitOptions<Request>
   readonly message?: string | object | undefined
   /** The form of the rate-limit headers; default `draft-11`. */
   readonly headers?: HeaderStyle | undefined
+  /** True if preflight requests of CORS are counted; default false: they pass. */
+  readonly countPreflights?: boolean | undefined
 }
 
 /** The options of one limit, sorted by what uses them. */
-export interface SortedOptions<Request> {
+export interface SortedOptions<Request, Reply> {
   readonly limiter: LimiterOptions
-  readonly filter: FilterOptions<Request>
+  readonly filter: FilterOptions<Request, Reply, never>
+  /** The functions that are called with each request before it is decided; undefined if no option is such a function. */
+  readonly functions: RequestFunctions<Request> | undefined
+  readonly passesPreflights: boolean
 }
+
+/** The dimension that has the plan of a request. */
+const PLAN = 'rate-limit-plan'
 
 export const DEFAULT_ID = 'rate-limit'
 
-const filterWords = ['attributes', 'resource', 'caseSensitive', 'skip', 'onRefused', 'onError', 'peer'] as const
+const filterWords = [
+  ...(['attributes', 'resource', 'caseSensitive', 'skip', 'onRefused', 'forwardErrors', 'onError', 'peer'] as const),
+] as const
 const limiterWords = [
   'identify',
   'trustProxy',
@@ -82,13 +118,13 @@ const ruleWords: readonly string[] = [
   ...['credit', 'allow', 'deny', 'answer'],
   ...algorithmOptionNames,
 ]
-const answerWords = ['store', 'status', 'message', 'headers'] as const
+const answerWords = ['store', 'status', 'message', 'headers', 'countPreflights'] as const
 const known: readonly string[] = [...ruleWords, ...answerWords, ...limiterWords, ...filterWords]
 
 const example = "rateLimit({ limit: '100/m' })"
 
 /** True if `rateLimit` was given one limit in place of a limiter. Throws if it was given neither; `more` is its second argument. */
-export function isOneLimit(given: unknown, more?: unknown): given is RateLimitOptions<never> {
+export function isOneLimit(given: unknown, more?: unknown): given is RateLimitOptions<never, never, never> {
   if (isMounted(given)) {
     throw fault(`it was mounted without being called: write ${example} where it is mounted`)
   }
@@ -114,28 +150,49 @@ function isMounted(given: unknown): boolean {
 }
 
 /** Throws for options that cannot be used, with the remedy, and sorts the others. */
-export function sortOptions<Request>(given: RateLimitOptions<Request>, own: readonly string[]): SortedOptions<Request> {
+export function sortOptions<Request, Reply>(
+  given: RateLimitOptions<Request, Reply, never>,
+  own: readonly string[],
+): SortedOptions<Request, Reply> {
   assertNames(given, own)
   assertValues(given as Readonly<Record<string, unknown>>)
-  const { store, status, message, headers, answer, cost, id = DEFAULT_ID, by = 'ip', ...rest } = given
+  const { store, status, message, headers, answer, cost, id = DEFAULT_ID, by = 'ip', ...others } = given
+  const { limit, countPreflights = false, ...rest } = others
   const isOfFilter = typeof cost === 'number' || typeof cost === 'function'
   const filter = pick(rest, filterWords)
-  const options = { ...filter, ...(isOfFilter && { cost }) } as FilterOptions<Request>
+  const options = { ...filter, ...(isOfFilter && { cost }) } as FilterOptions<Request, Reply, never>
   assertOptions(options, 'rateLimit', own)
   const readers = (Array.isArray(by) ? by : [by]) as readonly (string | RequestReader<Request>)[]
+  const functionsOfBy = readers.filter(one => typeof one === 'function')
+  const limits = limitOf(given)
   const rule = {
     id,
-    by: readers.map(one => readerBy(one, rest.missing)),
+    limit: limits.ofRule,
+    by: readers.map(one => (typeof one === 'string' ? one : readerBy(one, functionsOfBy.indexOf(one), rest.missing))),
     // callers that a function does not know are distinguished by address, as those without an account are
-    ...(readers.some(one => typeof one === 'function') && { missing: 'address' }),
-    ...without(rest, [...filterWords, ...limiterWords]),
+    ...(functionsOfBy.length > 0 && { missing: 'address' }),
+    // the burst is that of the limits that the function returns: a limit of 0 has none
+    ...without(rest, [...filterWords, ...limiterWords, ...(limits.isWholly === true ? ['burst'] : [])]),
     ...(cost !== undefined && !isOfFilter && { cost }),
   }
   const unused = unusedOptions(rule, store !== undefined)[0]
   if (unused !== undefined) throw fault(`${unused.path.join('.')} ${unused.what}`)
+  const hasFunctions = functionsOfBy.length > 0 || limits.read !== undefined
   return {
+    passesPreflights: !countPreflights,
+    functions: hasFunctions
+      ? new RequestFunctions<Request>({
+          by: functionsOfBy,
+          limit: limits.read as LimitReader<Request> | undefined,
+          limits: limits.given,
+          countsUnknown: rest.missing === undefined || rest.missing === 'address',
+          whenFailed: rest.whenFailed,
+          isShadow: rest.whenFull === 'shadow',
+        })
+      : undefined,
     limiter: {
       ...pick(rest, limiterWords),
+      ...(limits.hasPlans === true && { identify: { ...rest.identify, [PLAN]: planOfCall } }),
       ...(store !== undefined && { store: storeOf(store) }),
       answer: answerOf({ status, headers, body: message, ...answer }),
       rules: [rule as RuleOptions],
@@ -185,23 +242,67 @@ function answerOf(given: { readonly [Name in keyof Answer]?: Answer[Name] | unde
   return answer
 }
 
-/** Makes a function of the framework's request into one of the call, which has the request. */
+/** Makes a function of the framework's request into one of the call. A call of a filter has what the functions have found; any other call is given to the function. */
 function readerBy<Request>(
-  by: string | RequestReader<Request>,
+  by: RequestReader<Request>,
+  index: number,
   missing: unknown,
-): string | ((call: Call) => string | number | undefined) {
-  if (typeof by !== 'function') return by
+): (call: Call) => string | number | undefined {
   return call => {
-    const value = by((call as Call & { request: Request }).request, call)
-    if (missing !== 'skip' || !isPromise(value)) return value
-    // a promise does not mean that the caller has no name, so the call must be counted
+    const { found, request } = call as Partial<RequestCall<Request>> & Call
+    if (found !== undefined) return found.by[index]
+    const value = by(request as Request, call)
+    if (!isThenable(value)) return value as string | number | undefined
     valueNow(value, 'by')
-    return `address ${call.ip}`
+    // a promise does not mean that the caller has no name, so the call must be counted
+    return missing === 'skip' ? `address ${call.ip}` : undefined
   }
 }
 
-function isPromise(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && 'then' in value
+function planOfCall(call: Call): string | undefined {
+  return (call as Partial<RequestCall<unknown>>).found?.plan
+}
+
+interface SortedLimit {
+  readonly ofRule: unknown
+  readonly read?: LimitReader<never> | undefined
+  readonly given?: GivenLimits | undefined
+  readonly hasPlans?: boolean | undefined
+  /** True if no limit is written. */
+  readonly isWholly?: boolean | undefined
+}
+
+/** Returns the limit as the rule has it; that of a function comes with each call, and others have the default, or pass none. */
+function limitOf(given: RateLimitOptions<never, never, never>): SortedLimit {
+  const { limit } = given as { readonly limit: unknown }
+  const isPlans = isMap(limit) && typeof limit.by === 'function'
+  if (typeof limit !== 'function' && !isPlans) return { ofRule: limit }
+  if (Array.isArray(given.by) && given.by.length === 0) {
+    throw fault("limit is a function, so callers need names to count them by: write by: 'ip', or by: request => …")
+  }
+  if (!isPlans && needsDefault(given as never)) {
+    throw fault(`limit must have a default for ${given.algorithm}: write limit: { by: request => …, default: '5/s' }`)
+  }
+  const plans: Readonly<Record<string, unknown>> = isPlans ? limit : {}
+  const { by, values, ...rest } = plans
+  const { isCount, ...checks } = limitChecks(given as never)
+  return {
+    ofRule: {
+      default: isCount ? 0 : '0/s',
+      ...rest,
+      from: limitOfCall,
+      ...(values !== undefined && { by: PLAN, values }),
+    },
+    hasPlans: values !== undefined,
+    isWholly: !isPlans,
+    read: (isPlans ? by : limit) as LimitReader<never>,
+    given: new GivenLimits({
+      ...checks,
+      burst: (given as { readonly burst?: unknown }).burst,
+      plans: Object.keys((values as object | undefined) ?? {}),
+      hasDefault: isPlans,
+    }),
+  }
 }
 
 function storeOf(store: NonNullable<RateLimitOptions<never>['store']>): GivenStore {

@@ -41,11 +41,11 @@ const stores = new Set<unknown>()
  * application keeps the process alive, every request is refused.
  */
 export function createOwnFilter<Request, Reply>(
-  given: RateLimitOptions<Request>,
+  given: RateLimitOptions<Request, Reply, never>,
   framework: Framework<Request, Reply>,
   own: readonly string[] = [],
 ): OwnFilter<Request, Reply> {
-  const { limiter: options, filter: filterOptions } = sortOptions(given, own)
+  const { limiter: options, filter: filterOptions, functions, passesPreflights } = sortOptions(given, own)
   const release = claimStore(given)
   const calledAt = new Error()
   const { onEarlyRequest, forget } = followAlike(given, calledAt)
@@ -55,7 +55,7 @@ export function createOwnFilter<Request, Reply>(
   const filter = {
     limiter: undefined as unknown as Limiter,
     trust: undefined as unknown as Filter<Request, Reply>['trust'],
-    ...{ framework, options: filterOptions, rules: [], only: false },
+    ...{ framework, options: filterOptions, rules: [], only: false, functions, passesPreflights },
     pending: undefined as Promise<void> | undefined,
     onEarlyRequest,
   }
@@ -89,7 +89,7 @@ export function withOwnLimiter<Handler extends object>(
 }
 
 /** Claims the id of a limit: in one Redis, limits of the same id are one limit; in this process each has its own counts. */
-function claimStore({ store, id }: RateLimitOptions<never>): () => void {
+function claimStore({ store, id }: RateLimitOptions<never, never, never>): () => void {
   if (store === undefined || id !== undefined) return () => {}
   const place = typeof store === 'object' && 'redis' in store ? store.redis : store
   if (stores.has(place)) {
@@ -103,10 +103,11 @@ function claimStore({ store, id }: RateLimitOptions<never>): () => void {
 
 /** Warns if a filter is made where one with the same options has served already, until `forget` is called. */
 function followAlike(
-  { limit, by, id }: RateLimitOptions<never>,
+  { limit, by, id }: RateLimitOptions<never, never, never>,
   { stack = '' }: Error,
 ): { onEarlyRequest: () => void; forget: () => void } {
-  const kind = JSON.stringify([limit, id, typeof by === 'function' ? 'function' : by, linesOf(stack)[0]])
+  const textOf = (_name: string, value: unknown): unknown => (typeof value === 'function' ? 'function' : value)
+  const kind = JSON.stringify([limit, id, by, linesOf(stack)[0]], textOf)
   const known = alike.get(kind) ?? { count: 0, hasServed: false }
   if (alike.size < MOST_KINDS) alike.set(kind, known)
   known.count++

@@ -24,12 +24,12 @@ export type Matcher<R> = (call: Call, found: R[], reading?: Reading) => number
 const MAX_INDEXED_VALUES = 300_000
 
 /** Compiles rules so that the time of a search depends on the rules that match, not on all rules. */
-export function compileMatch<R extends Matchable>(rules: readonly R[]): Matcher<R> {
+export function compileMatch<R extends Matchable>(rules: readonly R[], about?: 'messages'): Matcher<R> {
   const budget: Budget = { values: MAX_INDEXED_VALUES }
   const anyPath: Candidate[] = []
   const byPattern = new Map<string, Candidate[]>()
   rules.forEach(({ match }, position) => {
-    if (match.none) return
+    if (match.none || match.websocket !== about) return
     const candidate = { position, conditions: conditionsOf(match) }
     const patterns = new Set(match.path?.flatMap(spellings))
     if (patterns.size === 0) anyPath.push(candidate)

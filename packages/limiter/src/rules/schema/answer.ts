@@ -4,7 +4,9 @@ import type { Answer } from '../rule.ts'
 
 const MAX_BODY = 65_536
 
-const status = z.int().min(200).max(599).describe('The HTTP status of a refusal: 400 or more, or 200 with a body.')
+/** The status of a refusal. */
+export const statusSchema: z.NumberSchema = z.int().min(200).max(599)
+const status = statusSchema.describe('The HTTP status of a refusal: 400 or more, or 200 with a body.')
 const headers = z.enum(headerStyles).describe('The form of the rate-limit headers.')
 
 const body = z

@@ -1,3 +1,4 @@
+import { FOREVER, FOREVER_MS } from '../../common/duration.ts'
 import { duration } from '../../common/duration-schema.ts'
 import type { JwtSettings } from '../../dimensions/dimension.ts'
 import { addressName } from '../../dimensions/find-dimension.ts'
@@ -73,11 +74,15 @@ const statuses = z
 
 export const countWhenSchema: z.Schema<readonly StatusRange[]> = listOf(statuses, { min: 1, max: 100 })
 
+/** A duration, or no end. */
+const endless = z.literal(FOREVER).transform(() => FOREVER_MS)
+const blockTime = z.union([duration, endless])
+
 const growingBlock: z.Schema<GrowingBlock> = z
   .strictObject({
-    first: duration.describe('How long the first block lasts.'),
+    first: blockTime.describe('How long the first block lasts.'),
     factor: z.number().min(1).max(100).default(2).describe('By how much the next one lasts longer.'),
-    max: duration.optional().describe('How long a block lasts at most; default: 1d, or first if that is longer.'),
+    max: blockTime.optional().describe('How long a block lasts at most; default: 1d, or first if that is longer.'),
     forgetAfter: duration
       .optional()
       .describe('After so long without a block, the next one is a first one again; default: 7d.'),
@@ -100,6 +105,7 @@ const growingBlock: z.Schema<GrowingBlock> = z
 
 export const blockSchema: z.Schema<number | 'manual' | GrowingBlock> = z.union([
   duration,
+  endless,
   z.literal('manual'),
   growingBlock,
 ])

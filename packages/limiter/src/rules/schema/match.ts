@@ -34,6 +34,9 @@ const shape = {
   attribute: attribute.describe(
     'Attributes of the call by name, each with the values that match; * stands for any text, !x for all values but x.',
   ),
+  websocket: z
+    .literal('messages')
+    .describe('The messages that callers send over WebSockets, not the calls that open these.'),
 }
 
 /** The calls that a rule is about, as a rule writes it. */

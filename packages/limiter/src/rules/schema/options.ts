@@ -53,6 +53,8 @@ export interface DocumentOptions {
   readonly deny?: CallerOptions | undefined
   readonly store?: (StoreOptions & { readonly redis: OneOrList<string> }) | undefined
   readonly remote?: Readonly<Record<string, unknown>> | undefined
+  /** The HTTP status of a refusal: short for `answer: { status }`. */
+  readonly status?: number | undefined
   readonly answer?: Partial<Answer> | undefined
   /** The levels of calls: the first line that has a level for a call decides. */
   readonly priority?: readonly PriorityOptions[] | undefined
@@ -166,5 +168,7 @@ export interface CommonRuleOptions {
   readonly credit?: boolean | undefined
   readonly allow?: CallerOptions | undefined
   readonly deny?: CallerOptions | undefined
+  /** The HTTP status of a refusal: short for `answer: { status }`. */
+  readonly status?: number | undefined
   readonly answer?: Partial<Answer> | undefined
 }

@@ -20,7 +20,7 @@ import type {
   WhenFull,
   WhenStoreDown,
 } from '../rule.ts'
-import { documentAnswerSchema, ruleAnswerSchema } from './answer.ts'
+import { documentAnswerSchema, ruleAnswerSchema, statusSchema } from './answer.ts'
 import { blockSchema, callersSchema, costSchema, countWhenSchema, jwtSchema } from './callers.ts'
 import type { CostInput } from './cost.ts'
 import { limitOf } from './limit.ts'
@@ -152,6 +152,7 @@ export function documentSchema(
     deny: callersSchema(vocabulary, identified).optional().describe('Callers who are always refused.'),
     store: store.optional().describe('Where distributed counts live; left out, all is counted in this process.'),
     remote: remote.optional().describe('A config center, whose rules override these.'),
+    status: statusSchema.optional().describe('The HTTP status of a refusal, as answer.status; default 503.'),
     answer: documentAnswerSchema.default({ status: 503, headers: 'draft-11' }).describe('What a refused caller gets.'),
     priority: prioritySchema(vocabulary, identified).optional().describe('Which calls are refused last in overload.'),
     overload: overloadSchema(vocabulary, identified)
@@ -271,7 +272,10 @@ const lastOptions = {
     .enum(['local', 'distributed'])
     .optional()
     .describe('In this process, or for the whole fleet; distributed when a store is given.'),
-  whenFull: z.enum(['refuse', 'wait', 'shadow']).default('refuse').describe('Refuse, queue, or only count and report.'),
+  whenFull: z
+    .enum(['refuse', 'wait', 'shadow', 'drop'])
+    .default('refuse')
+    .describe('Refuse, queue, or only count and report; drop is for messages of WebSockets.'),
   queue: z
     .strictObject({
       size: z.int().min(1).max(100_000).default(1000).describe('How many calls may wait.'),
@@ -293,5 +297,6 @@ const lastOptions = {
     .enum(['auto', 'off'])
     .default('auto')
     .describe('Whether processes hold permits of busy callers in advance, so that not every call asks the store.'),
+  status: statusSchema.optional().describe('The HTTP status of a refusal by this rule, as answer.status.'),
   answer: ruleAnswerSchema.optional().describe('What a refused caller gets from this rule.'),
 }

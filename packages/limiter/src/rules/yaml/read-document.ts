@@ -8,6 +8,7 @@ import { documentSchema, MAX_NAMES, MAX_RULES } from '../schema/schema.ts'
 import { sectionsWith } from '../schema/section.ts'
 import type { Vocabulary } from '../schema/vocabulary.ts'
 import { show } from '../show.ts'
+import { foldStatus } from '../status-option.ts'
 import { readEnvironment } from './environment.ts'
 
 // rules are in the order of their lines, so mistakes after so many would not be reported
@@ -23,17 +24,22 @@ export function readDocument(
     const what = `must be a map with a list of rules in it (rules: …), not ${show(given)}`
     return { problems: [{ path: [], atName: false, what }] }
   }
-  const { document: value, problems: unset } = readEnvironment(given)
+  const { document: whole, problems: unset } = readEnvironment(given)
+  const { options: value, problems: double, asGiven } = foldStatus(whole)
   const vocabulary = { ...known, givenOptions: Object.keys(value) }
   const remote = remoteSchemaFor(value.remote, vocabulary)
   const identified = isMap(value.identify) ? Object.keys(value.identify).slice(0, MAX_NAMES) : []
   const read = explain(documentSchema(vocabulary, z.unknown(), remote, leastRules, identified), value)
+  const wrong = [...double, ...asGiven(read.problems)]
   const { rules, problems } = readRules(value, { vocabulary, identified, hasStore: value.store !== undefined })
-  if (unset.length > 0 || !read.data) return { problems: [...unset, ...besides(read.problems, unset), ...problems] }
+  if (unset.length > 0 || wrong.length > 0 || !read.data) {
+    return { problems: [...unset, ...besides(wrong, unset), ...problems] }
+  }
   if (problems.length > 0) return { problems }
   const { plugins, ...kept } = read.data
   const named = plugins.length > 0 ? { plugins } : {}
-  return { document: { ...apart(kept, vocabulary), ...named, rules }, problems }
+  const states = isMap(value) && value.trustProxy !== undefined ? { statesProxies: true } : {}
+  return { document: { ...apart(kept, vocabulary), ...named, rules, ...states }, problems }
 }
 
 /** Returns the other problems: an option without a value is not reported again for its value. */

@@ -51,7 +51,7 @@ export interface Held {
  *
  * So in each interval no more is used than what was held at its beginning and what was free or granted since: no more than
  * the limit, whatever the algorithm. The sums are kept by the moment at which they end, so that a request costs the same
- * with a thousand holders as with one. The Lua form is reservations.lua.
+ * with a thousand holders as with one. The Lua form is leases.lua.
  */
 export class Reservations<Holder> {
   /** In the order in which they end. */

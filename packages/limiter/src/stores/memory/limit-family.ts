@@ -13,7 +13,7 @@ import { OVERFLOW_SLOT, type Table, type TableFamily } from './table.ts'
  *
  * So the table that admits a call knows all calls of the key, whichever limit admitted them: the last call of any window shows
  * that all calls of the window were within its limit, and so no key gets more than the largest of its limits, however often they
- * alternate. varying.lua does the same in Redis.
+ * alternate. entries.lua does the same in Redis.
  */
 
 const MOST_PARTS = 100
@@ -97,15 +97,15 @@ export class LimitFamily implements TableFamily {
     return left
   }
 
-  /** Writes into a slot that a key just got what it has used by its other limits. */
-  inherit(key: string, table: Table, slot: number, now: number): void {
-    const members = this.#membersOf(key, table)
+  /** Writes into a slot that a key just got what it has used by its other limits, or by the limit of the table `from`. */
+  inherit(key: string, table: Table, slot: number, now: number, from?: Table): void {
+    const members = from ? [{ table: from, joinedAt: -1, leftAt: 0 }] : this.#membersOf(key, table)
     if (members.length === 0) return
     const source = ancestorOf(members, table)
     const meter = table.meters[0]!
     const previous = source.meters[0]!
-    const from = source.find(key)
-    const old = source.state(from).slice(source.base(from), source.base(from) + previous.slots)
+    const place = source.find(key)
+    const old = source.state(place).slice(source.base(place), source.base(place) + previous.slots)
     if (!isKin(meter, previous) || old.every(number => number === 0)) return
     if (hasScaleOf(meter, previous)) table.state(slot).set(old, table.base(slot))
     else meter.inherit?.(old, previous.scale ?? [], table.state(slot), table.base(slot), now)
@@ -210,9 +210,12 @@ export class LimitFamily implements TableFamily {
   }
 }
 
-/** The table whose counts a new one continues: the one used last, or one of a longer period if that one has forgotten too much. */
+/**
+ * The table whose counts a new one continues: the one used last; unless that is a window which has forgotten what the window of another
+ * one, of a longer period, still knows.
+ */
 function ancestorOf(members: readonly Member[], { meters }: Table): Table {
-  const period = periodOf(meters[0]!)
+  const period = meters[0]!.windowUs === undefined ? 0 : periodOf(meters[0]!)
   const [last] = members
   if (periodOf(last!.table.meters[0]!) >= period) return last!.table
   const byPeriod = members.map(({ table }) => table).sort((a, b) => periodOf(a.meters[0]!) - periodOf(b.meters[0]!))

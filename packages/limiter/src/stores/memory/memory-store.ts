@@ -213,6 +213,7 @@ export class MemoryStore {
     const others = table.family!.othersFor(key, table)
     for (const other of others) if (other.find(key) === OVERFLOW_SLOT) this.#place(other, key, now)
     const placed = others.filter(other => other.find(key) !== OVERFLOW_SLOT)
+    for (const other of placed) table.family!.inherit(key, other, other.find(key), now, table)
     if (placed.length > 0) table.family!.joinAll(key, table, placed, now)
   }
 

@@ -34,7 +34,7 @@ export interface TableFamily {
   isMoved(key: string): boolean
   isKept(key: string, now: number): boolean
   isElsewhere(key: string, table: Table, now: number): boolean
-  inherit(key: string, table: Table, slot: number, now: number): void
+  inherit(key: string, table: Table, slot: number, now: number, from?: Table): void
   join(key: string, table: Table, now: number): number
   othersFor(key: string, table: Table): Table[]
   joinAll(key: string, table: Table, others: readonly Table[], now: number): void

@@ -5,37 +5,31 @@ import type { Meter } from '../../algorithms/algorithm.ts'
 import { blockMeter } from '../../algorithms/block.ts'
 import { concurrency } from '../../algorithms/concurrency.ts'
 import { fixedWindow } from '../../algorithms/fixed-window.ts'
-import { fieldOf, type RedisCounterRule, redisCounter } from './counter.ts'
+import { callerOf, type RedisCounterRule, redisCounter } from './counter.ts'
+import { Eras } from './era.ts'
 import { slotOf } from './slot.ts'
 
 const meters: readonly Meter[] = [fixedWindow.meter({ count: 10, periodMs: 1000 }, {})]
 const plain = { id: 'per-account', meters, algorithm: 'fixed-window', by: ['account'], enforced: true }
 
-function keyOf(change: Partial<RedisCounterRule>, value: string, isCluster = false): string {
-  return redisCounter({ ...plain, ...change }, { prefix: 'diana', isCluster, holder: 1 }).partitionOf(value).current
+function keyOf(change: Partial<RedisCounterRule>, value: string): string {
+  return redisCounter({ ...plain, ...change }, 'diana').ledgerKeyOf(value)
 }
 
-describe('a partition in Redis', () => {
+describe('the key of a ledger', () => {
   it('can be read by people', () => {
-    expect(keyOf({}, 'u1')).toBe('diana:d6{per-account:rate:account}')
-    expect(keyOf({ by: [] }, '')).toBe('diana:d6{per-account:rate:}')
-    expect(keyOf({ by: ['header:x-a', 'ip'] }, '2:u1::1')).toBe('diana:d6{per-account:rate:header%3Ax-a,ip}')
+    expect(keyOf({}, 'u1')).toBe('diana:per-account:account{u1}')
+    expect(keyOf({ by: [] }, '')).toBe('diana:per-account:{*}')
+    expect(keyOf({ by: ['header:x-a', 'ip'] }, '2:u1::1')).toBe('diana:per-account:header%3Ax-a,ip{2:u1::1}')
+    expect(keyOf({ meters: [blockMeter] }, 'u1')).toBe('diana:per-account:account:block{u1}')
   })
 
-  it('is one of many on a Cluster, in the slot of both its hashes, whatever a caller is called', () => {
-    const counter = redisCounter(plain, { prefix: 'diana', isCluster: true, holder: 1 })
-    const partitions = Array.from({ length: 5000 }, (_, i) => counter.partitionOf(i % 2 ? `{x}${i}` : `}${i}{`))
-    expect(new Set(partitions).size).toBe(256)
-    for (const { current, previous, slot } of partitions)
-      expect([slotOf(current), slotOf(previous)]).toEqual([slot, slot])
-  })
-
-  it.each([3, 64, 65, 100, 128])('of one rule at least is on each of %d masters', masters => {
-    for (const id of ['a', 'per-account', 'é{}', 'x'.repeat(100)]) {
-      const counter = redisCounter({ ...plain, id }, { prefix: 'shop', isCluster: true, holder: 1 })
-      const slots = counter.keyPerPartition().map(key => counter.partitionOf(key).slot)
-      // as redis-cli deals out the slots
-      expect(new Set(slots.map(slot => Math.floor((slot * masters) / 16_384))).size).toBe(masters)
+  it('is in the slot of its caller, with the era of that slot', () => {
+    const eras = new Eras('diana', true)
+    for (const caller of ['u1', '', '{x}', '}{', 'é', '\ud800']) {
+      const keys = ['one', 'other'].map(id => keyOf({ id }, caller))
+      expect(slotOf(keys[0]!)).toBe(slotOf(keys[1]!))
+      expect(slotOf(eras.of(keys[0]!).key)).toBe(slotOf(keys[0]!))
     }
   })
 
@@ -50,31 +44,18 @@ describe('a partition in Redis', () => {
     expect(Buffer.from(keyOf(one, 'x'))).not.toEqual(Buffer.from(keyOf(other, 'x')))
   })
 
-  it('belongs to one rule only', () => {
-    const unit = fc.constantFrom('a', ':', '{', '}', '%', ',', '7', 'B', '\ud800', '\udc00', 'é')
+  it('belongs to one rule and one caller only, which can be read from it', () => {
+    const unit = fc.constantFrom('a', ':', '{', '}', '%', ',', '*', ';', '7', 'B', '\ud800', '\udc00', 'é')
     const part = fc.string({ unit, maxLength: 4 })
-    const parts = fc.tuple(part, fc.array(part, { maxLength: 2 }))
+    const whole = fc.tuple(part, fc.array(part, { maxLength: 2 }), part)
     fc.assert(
-      fc.property(parts, parts, fc.boolean(), ([id, by], [otherId, otherBy], isCluster) => {
-        fc.pre(JSON.stringify([id, by.join('\n')]) !== JSON.stringify([otherId, otherBy.join('\n')]))
-        expect(Buffer.from(keyOf({ id, by }, 'x', isCluster))).not.toEqual(
-          Buffer.from(keyOf({ id: otherId, by: otherBy }, 'x', isCluster)),
+      fc.property(whole, whole, ([id, by, caller], [otherId, otherBy, otherCaller]) => {
+        const key = keyOf({ id, by }, caller)
+        expect(callerOf(redisCounter({ ...plain, id, by }, 'diana'), key)).toBe(caller)
+        fc.pre(
+          JSON.stringify([id, by.join('\n'), caller]) !== JSON.stringify([otherId, otherBy.join('\n'), otherCaller]),
         )
-      }),
-      { numRuns: randomRuns(750) },
-    )
-  })
-})
-
-describe('the field of a caller', () => {
-  it('belongs to one caller only, and never to what a partition says of itself', () => {
-    const unit = fc.constantFrom('a', ':', '~', '@', '"', '\\', '7', 'd8', '\ud800', '\udc00', '\ufffd', 'é')
-    const key = fc.string({ unit, maxLength: 5 })
-    fc.assert(
-      fc.property(key, key, (one, other) => {
-        fc.pre(one !== other)
-        expect(Buffer.from(fieldOf(one))).not.toEqual(Buffer.from(fieldOf(other)))
-        expect(fieldOf(one)).not.toMatch(/^@/)
+        expect(Buffer.from(key)).not.toEqual(Buffer.from(keyOf({ id: otherId, by: otherBy }, otherCaller)))
       }),
       { numRuns: randomRuns(750) },
     )

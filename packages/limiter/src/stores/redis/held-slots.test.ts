@@ -29,14 +29,14 @@ class Gateway {
   readonly counter: RedisCounter
   #places: { charge: RedisCharge; now: number }[] = []
 
-  constructor(limit: number) {
+  constructor(limit: number, holder?: number) {
     const send = async ([command, ...args]: readonly string[]) => {
       if (isDown) throw new Error('down')
       const reply = await server.client.call(command!, ...args)
       if (isDeaf) throw new Error('lost')
       return reply
     }
-    this.store = new RedisStore(send, { now: () => now })
+    this.store = new RedisStore(send, { now: () => now, holder })
     const meters = [concurrency.meter({ count: limit, periodMs: 0 }, {})]
     this.counter = this.store.createCounter({ id: 'places', meters, algorithm: 'concurrency', enforced: true })
   }
@@ -160,7 +160,7 @@ it('a place is free after the next heartbeat if Redis gave it to a call whose an
 })
 
 it('a request of a lost connection that is carried out late holds a place until the heartbeat after it', async () => {
-  const [gateway, stray] = [new Gateway(2), new Gateway(2)]
+  const [gateway, stray] = [new Gateway(2, 7), new Gateway(2, 7)]
   await gateway.take()
   isDown = true
   await gateway.release().catch(() => undefined)

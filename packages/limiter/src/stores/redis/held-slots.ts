@@ -1,4 +1,4 @@
-import { fieldOf, type RedisCharge, type RedisCounter } from './counter.ts'
+import type { RedisCharge, RedisCounter } from './counter.ts'
 import type { Refund, Renewal } from './script-request.ts'
 
 interface SlotsOfKey {
@@ -117,5 +117,5 @@ export class HeldSlots {
 }
 
 function idOf(counter: RedisCounter, key: string): string {
-  return counter.partitionOf(key).current + fieldOf(key)
+  return counter.ledgerKeyOf(key)
 }

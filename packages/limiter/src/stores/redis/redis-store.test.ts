@@ -6,7 +6,7 @@ import { fixedWindow } from '../../algorithms/fixed-window.ts'
 import { algorithms } from '../../algorithms/index.ts'
 import { slidingLog } from '../../algorithms/sliding-log.ts'
 import { tokenBucket } from '../../algorithms/token-bucket.ts'
-import { fieldOf, type RedisCharge, type RedisCounter, redisCharge } from './counter.ts'
+import { type RedisCharge, type RedisCounter, redisCharge } from './counter.ts'
 import { RedisStore, type RedisStoreOptions } from './redis-store.ts'
 
 const NOON = 1_794_744_000_000_000
@@ -208,51 +208,67 @@ describe('what may go wrong', () => {
     expect(await left(store, counter)).toBe(9)
   })
 
-  const shape = (mark: number) => Buffer.from(new Float64Array([NOON, 1, mark]).buffer)
-
+  // values of msgpack: a list, a text, numbers, nothing
   it.each([
     ['text', Buffer.from('hello')],
     ['nothing', Buffer.from('')],
     ['eight bytes', Buffer.from('12345678')],
-    ['an unknown shape', shape(7)],
-    ['a shape without end', shape(Number.NaN)],
-    ['a negative shape', shape(-1)],
+    ['the mark of an unknown limit', Buffer.from([1, 1, 7])],
+    ['a mark alone', Buffer.from([7])],
+    ['a text for a mark', Buffer.from([1, 1, 0xa1, 0x61])],
+    ['an empty list', Buffer.from([0x90])],
+    ['an empty map', Buffer.from([0x80])],
+    ['a list of texts', Buffer.from([0x96, ...Array.from({ length: 6 }, () => [0xa1, 0x61]).flat()])],
+    ['lists in lists', Buffer.from([0x96, 0, 0, 0, 0x90, 0x90, 0x91, 0x90])],
+    ['leases of texts', Buffer.from([0x95, 0, 0, 0, 0x93, 0xa1, 0x61, 1, 1, 0xc2])],
+    ['reservations of texts', Buffer.from([0x95, 0, 0, 0, 0xc2, 0x94, 0, 0, 0, 0xa1, 0x61])],
+    ['a limit without levels', Buffer.from([0x96, 0, 0, 0, 0xc2, 0xc2, 0x94, 1, 1, 1, 0x90])],
+    ['a limit with levels of texts', Buffer.from([0x96, 0, 0, 0, 0xc2, 0xc2, 0x95, 1, 1, 1, 0x91, 0xa1, 0x61, 5])],
+    ['a list that is cut', Buffer.from([0xdc, 0xff, 0xff, 1])],
+    ['deep lists', Buffer.alloc(100_000, 0x91)],
     ['a very long text', Buffer.alloc(2_000_000, 'x')],
-  ])('%s in place of a state counts as nothing', async (_, garbage) => {
+    ['very many numbers', Buffer.alloc(2_000_000, 1)],
+  ])('%s in place of a ledger counts as nothing', async (_, garbage) => {
     const store = createStore()
     const counter = createCounter(store, [perMinute(10)])
-    const { current } = counter.partitionOf('someone')
+    const ledger = counter.ledgerKeyOf('someone')
     await store.take([charge(counter)])
-    await server.client.hset(current, fieldOf('someone'), garbage)
+    await server.client.set(ledger, garbage)
     await store.take([charge(counter)])
     expect(await left(store, counter)).toBe(9)
-    expect(await server.client.pttl(current)).toBeGreaterThan(0)
+    expect(await server.client.pttl(ledger)).toBeGreaterThan(0)
   })
 
-  it.each(['words', '2 60000000 1 0;2 60000000 1 0', '9 60000000 1 0', '-1', ';;', ''])(
-    'a state whose shape is said to be %j counts as nothing',
-    async words => {
-      const store = createStore()
-      const counter = createCounter(store, [perMinute(10)])
+  it('any bytes in place of a ledger count as nothing, or as numbers of its limit', async () => {
+    const store = createStore()
+    const counters = algorithms
+      .filter(({ limit }) => limit === 'rate')
+      .map(algorithm =>
+        createCounter(store, [algorithm.meter({ count: 5, periodMs: 1000 }, { warmUp: 1000 })], algorithm.name),
+      )
+    for (const counter of counters) {
       await store.take([charge(counter)])
-      const { current } = counter.partitionOf('someone')
-      await server.client.hset(current, '@7', words, fieldOf('someone'), shape(7))
-      await store.take([charge(counter)])
-      expect(await left(store, counter)).toBe(9)
-    },
-  )
+      const ledger = counter.ledgerKeyOf('someone')
+      const known = await server.client.getBuffer(ledger)
+      for (let round = 0; round < 60; round++) {
+        const bytes = Buffer.from(known!)
+        bytes[(round * 7) % bytes.length]! ^= 1 << (round % 8)
+        await server.client.set(ledger, round % 2 === 0 ? bytes : bytes.subarray(0, round % bytes.length))
+        const answer = charge(counter)
+        await store.take([answer])
+        expect(answer.delays.every(delay => delay >= 0)).toBe(true)
+      }
+    }
+  })
 
-  it.each(['current', 'previous'] as const)(
-    'what is no hash of ours in place of the %s one counts as nothing',
-    async which => {
-      const store = createStore()
-      const counter = createCounter(store, [perMinute(10)])
-      const key = counter.partitionOf('someone')[which]
+  it('what is no ledger and no era of ours counts as nothing', async () => {
+    const store = createStore()
+    const counter = createCounter(store, [perMinute(10)])
+    for (const key of [counter.ledgerKeyOf('someone'), 'diana:era']) {
       for (const spoil of [
         () => server.client.set(key, 'x'),
         () => server.client.lpush(key, 'x'),
-        () => server.client.hset(key, fieldOf('someone'), 'x'),
-        () => server.client.hset(key, '@', 'x', fieldOf('someone'), 'x'),
+        () => server.client.hset(key, 'x', 'x'),
       ]) {
         await server.client.flushall()
         await spoil()
@@ -260,8 +276,8 @@ describe('what may go wrong', () => {
         await store.take([charge(counter)]).catch(() => store.take([charge(counter)]))
         expect(await left(store, counter)).toBe(9)
       }
-    },
-  )
+    }
+  })
 
   it('a closed store says so', async () => {
     const store = createStore()
@@ -284,7 +300,7 @@ describe('keys', () => {
     async (_name, _text, algorithm, limit) => {
       const store = createStore({ now: undefined })
       const counter = createCounter(store, [algorithm.meter(limit, { warmUp: 1000 })])
-      const { current: key } = counter.partitionOf('someone')
+      const key = counter.ledgerKeyOf('someone')
       for (let call = 0; call < 3; call++) {
         const one = charge(counter)
         const { now } = await store.take([one])
@@ -301,10 +317,10 @@ describe('keys', () => {
     const store = createStore({ now: undefined })
     const counter = createCounter(store, [tokenBucket.meter({ count: 10, periodMs: 1000 }, {})])
     await store.take([charge(counter)])
-    await server.client.persist(counter.partitionOf('someone').current)
+    await server.client.persist(counter.ledgerKeyOf('someone'))
     await vi.waitFor(async () => {
       await store.take([charge(counter)])
-      expect(await server.client.pttl(counter.partitionOf('someone').current)).toBeGreaterThan(0)
+      expect(await server.client.pttl(counter.ledgerKeyOf('someone'))).toBeGreaterThan(0)
     })
   })
 
@@ -330,59 +346,32 @@ describe('keys', () => {
   })
 })
 
-describe('a partition', () => {
-  let now: number
-  const minute = 60_000_000
-  beforeEach(() => {
-    now = NOON
+describe('callers', () => {
+  it('of one rule are listed, however they and others are called', async () => {
+    const store = createStore()
+    const [counter, other] = ['rule', 'rule*'].map(id => createCounter(store, [perMinute(5)], id)) as [
+      RedisCounter,
+      RedisCounter,
+    ]
+    const callers = ['', '*', '{x}', '}', '%2A;', 'ann', '\ud800', '[a-z]', '?', 'é', '\\']
+    await Promise.all(callers.map(caller => store.take([charge(counter, caller)])))
+    await store.take([charge(other, 'other')])
+    expect((await store.keys(counter, 100)).sort()).toEqual([...callers].sort())
+    expect(await store.keys(other, 100)).toEqual(['other'])
+    expect((await store.keys(counter, 3)).length).toBe(3)
   })
 
-  async function visit(store: RedisStore, counter: RedisCounter, key: string): Promise<boolean> {
-    return (await store.take([charge(counter, key)])).allowed
-  }
-
-  it('forgets callers when they no longer matter, and no sooner', async () => {
-    const store = createStore({ now: () => now })
-    const counter = createCounter(store, [perMinute(1)])
-    const { current, previous } = counter.partitionOf('')
-    for (let call = 0; call < 600; call++) {
-      const second = now + minute - 1 - ((now - NOON) % minute)
-      expect(await visit(store, counter, `caller ${call}`)).toBe(true)
-      for (const moment of [now, second]) {
-        now = moment
-        expect(await visit(store, counter, `caller ${call}`)).toBe(false)
-      }
-      now += 1 + (call % 3) * 20_000_000
-    }
-    const kept = (await server.client.hlen(current)) + (await server.client.hlen(previous))
-    expect(kept).toBeGreaterThan(1)
-    expect(kept).toBeLessThan(20)
-  })
-
-  it('keeps those that matter for long among those that do not', async () => {
-    const store = createStore({ now: () => now })
-    const counter = createCounter(store, [tokenBucket.meter({ count: 60, periodMs: 60_000 }, {})])
-    const spend = { ...charge(counter, 'patient'), cost: 60 }
-    expect((await store.take([spend])).allowed).toBe(true)
-    for (let second = 1; second < 60; second++) {
-      now = NOON + second * 1_000_000
-      await visit(store, counter, `passer-by ${second}`)
-      const over = { ...charge(counter, 'patient'), cost: second + 1 }
-      expect((await store.take([over])).allowed).toBe(false)
-    }
-    now = NOON + minute
-    expect((await store.take([{ ...charge(counter, 'patient'), cost: 60 }])).allowed).toBe(true)
-  })
-
-  it('a partition starts again if only its previous hash is left', async () => {
-    const store = createStore({ now: () => now })
-    const counter = createCounter(store, [tokenBucket.meter({ count: 1, periodMs: 3_600_000 }, {})])
-    const { current, previous } = counter.partitionOf('')
-    expect(await visit(store, counter, 'first')).toBe(true)
-    await server.client.rename(current, previous)
-    expect(await visit(store, counter, 'first')).toBe(false)
-    expect(await visit(store, counter, 'second')).toBe(true)
-    expect(await visit(store, counter, 'first')).toBe(false)
+  it('have a key that people can read', async () => {
+    const store = createStore()
+    const counter = store.createCounter({
+      id: 'login',
+      meters: [perMinute(5)],
+      algorithm: 'any',
+      by: ['account'],
+      enforced: true,
+    })
+    await store.take([charge(counter, 'ann')])
+    expect((await server.client.keys('*')).sort()).toEqual(['diana:era', 'diana:login:account{ann}'])
   })
 })
 

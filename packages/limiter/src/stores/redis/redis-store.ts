@@ -3,52 +3,52 @@ import type { LuaAlgorithm } from '../../algorithms/algorithm.ts'
 import { attempt, type Repeated, repeat, visitAll } from '../../common/background.ts'
 import { reportFault } from '../../common/faults.ts'
 import { DianaError } from '../../errors.ts'
-import type { LeaseAnswer, LeaseRequest } from '../store.ts'
 import {
   type Answered,
   type AnswerListener,
   type FleetCounter,
   type FleetSettlement,
+  type LeaseAnswer,
+  type LeaseRequest,
   releaseOf,
   type SharedStore,
   type StoreWatcher,
 } from '../store.ts'
-import { CountsLost } from '../store-error.ts'
-import { type BatchTerms, decodeBatch, decodeBirths, decodeLayouts, encodeBatch, encodeKeep } from './batch.ts'
+import { UnreadableReply } from '../store-error.ts'
 import { ClockSteps } from './clock-steps.ts'
 import {
-  fieldOf,
-  keyOf,
+  callerOf,
   LEASE_MS,
-  PARTITIONS_ON_CLUSTER,
   type RedisCharge,
   type RedisCounter,
   type RedisCounterRule,
-  type RedisPartition,
-  redisCharge,
   redisCounter,
 } from './counter.ts'
 import { type Engine, engineWith } from './engine/engine.ts'
 import { EngineClient } from './engine/engine-client.ts'
+import { compareEra, type Era, Eras } from './era.ts'
 import { HeldSlots } from './held-slots.ts'
-import { allParts, FAN_OUT, type RedisLayout } from './layout.ts'
+import { readReply } from './read-reply.ts'
+import { type BatchTerms, encodeBatch } from './request-writer.ts'
 import type { RedisCatchUp, RedisLease, Refund, ScriptRequest } from './script-request.ts'
 import type { SendCommand } from './send-command.ts'
+import { slotOf } from './slot.ts'
+import { UsedVersions } from './used-versions.ts'
 
 export interface RedisStoreOptions {
   /** What every key begins with; default: diana. */
   readonly prefix?: string | undefined
   readonly isCluster?: boolean | undefined
-  /** Sends a command to every master of a Cluster; without it, a Cluster gets a script instead of functions. */
-  readonly sendToMasters?: SendCommand | undefined
+  /** The masters of a Cluster; without them, a Cluster gets a script instead of functions, and its callers cannot be listed. */
+  readonly masters?: (() => readonly SendCommand[]) | undefined
   /** Called once if the user of Redis may not load or call functions, so that a script is used. */
   readonly onFunctionsForbidden?: ((error: unknown) => void) | undefined
   /** Whole microseconds, for tests and replays; default: the clock of Redis. */
   readonly now?: (() => number) | undefined
-  /** So many callers live in a hash before they are spread over several, for tests; default: 2000, or 1000 in a shard. */
-  readonly callersPerHash?: number | undefined
-  /** Versions of rules that are no longer used are forgotten at once, for tests; default: false. */
-  readonly forgetsVersions?: boolean | undefined
+  /** The number under which it holds slots and permits, for tests; default: a random one. */
+  readonly holder?: number | undefined
+  /** Limits that are no longer used are forgotten at once, for tests; default: false. */
+  readonly forgetsLimits?: boolean | undefined
 }
 
 /** A request, and what gets its answer. */
@@ -64,10 +64,15 @@ const BATCH_CHARGES = 128
 const FEW_CALLS = 8
 /** Concurrency slots are renewed so long after a request was lost, and again as long as that fails. */
 const CORRECT_MS = 250
-/** Redis spreads callers further one level at a time, and rarely. */
+/** A request is repeated at most so often: with descriptions of rules, and after counts were lost that did not matter. */
 const MOST_TRIES = 10
-/** How many partitions of a rule are listed at the same time. */
-const HOMES_AT_A_TIME = 32
+/** For how long Redis keeps a ledger that is idle. */
+const LINGER_MS = 1000
+/** With a clock given from outside, time in Redis and time in the test run at different speeds. */
+const TEST_LINGER_MS = 600_000
+/** How many keys of Redis are looked at in one step to list those of a rule, and in how many steps at most. */
+const SCANNED = 1000
+const MOST_SCANS = 2000
 
 /**
  * Counts in Redis, for the whole fleet. All calls of one turn of the event loop travel in one function call, or in two where
@@ -83,16 +88,14 @@ export class RedisStore implements SharedStore {
   readonly #engineClient: EngineClient
   readonly #prefix: string
   readonly #isCluster: boolean
-  readonly #holder = randomInt(2 ** 47)
+  readonly #holder: number
   readonly #now: (() => number) | undefined
-  readonly #callersPerHash: number | undefined
-  readonly #forgetsVersions: boolean | undefined
-  /** How callers are spread, for partitions that have many: the last answer of Redis, by the name of the current hash. */
-  readonly #layouts = new Map<string, RedisLayout>()
-  readonly #partitions = new Map<string, RedisPartition>()
+  readonly #masters: (() => readonly SendCommand[]) | undefined
+  readonly #forgetsLimits: boolean
+  readonly #eras: Eras
   readonly #clockSteps = new ClockSteps()
   #watcher: StoreWatcher | undefined
-  readonly #leases = new HeldSlots()
+  readonly #slots = new HeldSlots()
   readonly #renewing: Repeated
   #correcting: NodeJS.Timeout | undefined
   readonly #flushSoon = (): void => this.#flush()
@@ -103,20 +106,25 @@ export class RedisStore implements SharedStore {
   #closed = false
   /** The counter made last for each tag: late refunds go by the limit in force. */
   readonly #counters = new Map<string, RedisCounter>()
-  /** Since when each tag has the limit it has, if that was changed in this process. */
-  readonly #changes = new Map<string, { readonly mark: number; readonly since: number | undefined }>()
+  /** Counters of rules whose limit has changed, and whose counts are not continued yet. */
+  readonly #changed = new Set<RedisCounter>()
+  readonly #versions = new UsedVersions()
+  #continuing: Promise<void> = Promise.resolve()
   /** The last known clock of Redis, and the clock of this process then. */
   #heard: { readonly now: number; readonly atMs: number } | undefined
 
   constructor(send: SendCommand, options: RedisStoreOptions = {}) {
     this.#send = send
-    const { isCluster, sendToMasters = isCluster ? undefined : send, onFunctionsForbidden } = options
+    const { isCluster, masters = isCluster ? undefined : () => [send], onFunctionsForbidden } = options
+    const sendToMasters = masters && toAll(masters)
     this.#engineClient = new EngineClient({ send, sendToMasters, onForbidden: onFunctionsForbidden })
     this.#prefix = options.prefix ?? 'diana'
     this.#isCluster = options.isCluster ?? false
     this.#now = options.now
-    this.#callersPerHash = options.callersPerHash
-    this.#forgetsVersions = options.forgetsVersions
+    this.#masters = masters
+    this.#holder = options.holder ?? randomInt(2 ** 47)
+    this.#forgetsLimits = options.forgetsLimits ?? false
+    this.#eras = new Eras(this.#prefix, this.#isCluster)
     this.#renewing = repeat('slots held in Redis', LEASE_MS / 3, () => this.renew())
   }
 
@@ -126,42 +134,44 @@ export class RedisStore implements SharedStore {
       this.#luaAlgorithms.set(lua.name, lua)
       this.#engine = undefined
     }
-    const counter = redisCounter(rule, {
-      prefix: this.#prefix,
-      isCluster: this.#isCluster,
-      holder: this.#holder,
-      partitions: this.#partitions,
-      sinceOf: (tag, mark) => this.#sinceOf(tag, mark),
-    })
+    const counter = redisCounter(rule, this.#prefix)
     const before = this.#counters.get(counter.tag)
     this.#counters.set(counter.tag, counter)
-    if (before && before.mark !== counter.mark) this.#announce(counter)
+    if (before?.mark === counter.mark) Object.assign(counter, { since: before.since, countsSince: before.countsSince })
+    else if (before && !counter.varies) this.#change(before, counter)
     return counter
   }
 
-  /** Lets Redis convert what is counted so far before it expires by the limit of before. */
-  #announce(counter: RedisCounter): void {
-    for (const key of counter.keyPerPartition()) {
-      this.#ask({ what: 'look', charges: [{ ...redisCharge(counter), key }] })
-        .then(() => this.#keepShards(counter.partitionOf(key)))
-        .catch(() => {})
-    }
+  /** The limit of a rule has changed: what callers have used is continued by it before it expires by the limit of before. */
+  #change(before: RedisCounter, counter: RedisCounter): void {
+    counter.since = this.#clock() ?? -1
+    counter.countsSince = this.#versions.use(before, counter, this.#forgetsLimits)
+    this.#changed.add(counter)
+    if (this.#changed.size > 1) return
+    this.#continuing = new Promise<void>(resolve => setImmediate(resolve))
+      .then(() => this.#continueChanged())
+      .catch(() => {})
   }
 
-  async #keepShards({ current }: RedisPartition): Promise<void> {
-    const layout = this.#layouts.get(current)
-    if (!layout) return
-    for (const { level, names } of allParts(current, layout)) {
-      await this.#evaluate([String(names.length + 1), current, ...names, encodeKeep(FAN_OUT ** level, this.#terms())])
-    }
+  /** Resolves when the counts of changed rules are continued by their new limits, or will be by the next call of each caller. */
+  continued(): Promise<void> {
+    return this.#continuing
   }
 
-  #sinceOf(tag: string, mark: number): number | undefined {
-    const known = this.#changes.get(tag)
-    if (known?.mark === mark) return known.since
-    const since = known && this.#clock()
-    this.#changes.set(tag, { mark, since })
-    return since
+  /** One process of a fleet is enough, and looks at all keys once for all rules that have changed. */
+  async #continueChanged(): Promise<void> {
+    const counters = [...this.#changed]
+    this.#changed.clear()
+    const lock = `${this.#prefix}:changed:${counters.map(({ mark }) => mark).join()}`
+    if (!this.#now && (await this.#send(['SET', lock, '1', 'PX', String(LINGER_MS), 'NX'])) === null) return
+    await this.#scan(`${escapePattern(this.#prefix)}:*`, async names => {
+      const renewals = names.flatMap(name => {
+        const counter = counters.find(one => !one.needsRelease && callerOf(one, name) !== undefined)
+        return counter ? [{ counter, key: callerOf(counter, name)!, least: 0, most: 0 }] : []
+      })
+      await Promise.all(renewals.map(renewal => this.#ask({ what: 'renew', charges: [renewal] })))
+      return true
+    })
   }
 
   /** The clock of Redis, or a little before it. */
@@ -193,7 +203,7 @@ export class RedisStore implements SharedStore {
   /** Takes charges back without waiting; if the refund is lost, the counts stay on the safe side. */
   giveBack(charged: readonly Refund[]): void {
     if (this.#closed || charged.length === 0) return
-    this.#leases.giveBack(charged)
+    this.#slots.giveBack(charged)
     const refunds = charged.map(one => ({ ...one, counter: this.#counters.get(one.counter.tag) ?? one.counter }))
     for (const charges of this.#isCluster ? bySlot(refunds, refund => refund) : [refunds]) {
       this.#ask({ what: 'giveBack', charges }).catch(() => this.#lost(charges))
@@ -223,7 +233,7 @@ export class RedisStore implements SharedStore {
   async lease(request: LeaseRequest<FleetCounter>): Promise<LeaseAnswer> {
     // by the limit that granted the permits, even if another one is in force by now
     const counter = request.counter as RedisCounter
-    const holderKey = `${counter.partitionOf(request.key).current}:${this.#holder}${fieldOf(request.key)}`
+    const holderKey = `${counter.ledgerKeyOf(request.key)}:${this.#holder}`
     const lease: RedisLease = { ...request, counter, holderKey, answer: undefined }
     await this.#ask({ what: 'lease', charges: [lease] })
     return lease.answer!
@@ -237,47 +247,42 @@ export class RedisStore implements SharedStore {
   /** Keys with counts, at most `most`. */
   async keys(counter: RedisCounter, most: number): Promise<string[]> {
     const found = new Set<string>()
-    const partitions = counter.keyPerPartition()
-    for (let i = 0; i < partitions.length && found.size < most; i += HOMES_AT_A_TIME) {
-      await Promise.all(
-        partitions.slice(i, i + HOMES_AT_A_TIME).map(key => this.#addKeysOfHome(counter, key, most, found)),
-      )
-    }
+    const [head = ''] = counter.ledgerKeyOf('').split('{*}')
+    await this.#scan(`${escapePattern(head)}{*}`, names => {
+      for (const name of names) {
+        const key = callerOf(counter, name)
+        if (key !== undefined && found.size < most) found.add(key)
+      }
+      return found.size < most
+    })
     return [...found]
   }
 
-  /** Adds the keys in the partition of one key, at most `most`. */
-  async #addKeysOfHome(counter: RedisCounter, one: string, most: number, found: Set<string>): Promise<void> {
-    for await (const hash of this.#hashesOf(counter, one)) {
-      if (found.size >= most) return
-      for (let cursor: string | undefined = '0'; cursor !== undefined && found.size < most; ) {
-        const reply: unknown = await this.#send(['HSCAN', hash, cursor, 'COUNT', '1000'])
-        const [next, pairs] = reply as [unknown, unknown[]]
-        for (let i = 0; i < pairs.length; i += 2) {
-          const key = keyOf(String(pairs[i]))
-          if (key !== undefined && found.size < most) found.add(key)
-        }
-        cursor = String(next) === '0' ? undefined : String(next)
+  /**
+   * Lists keys, some at a time, until `visit` returns false. Redis lists its keys in no order, so that a rule with few callers among
+   * many keys takes long.
+   */
+  async #scan(pattern: string, visit: (names: string[]) => boolean | Promise<boolean>): Promise<void> {
+    const scanNode = async (send: SendCommand): Promise<void> => {
+      let cursor = '0'
+      for (let scans = 0; scans < MOST_SCANS && !this.#closed; scans++) {
+        const reply: unknown = await send(['SCAN', cursor, 'MATCH', pattern, 'COUNT', String(SCANNED)])
+        const [next, names] = Array.isArray(reply) ? (reply as [unknown, unknown]) : []
+        if (!Array.isArray(names)) throw new UnreadableReply('keys', reply)
+        if (!(await visit(names.map(String)))) return
+        cursor = String(next)
+        if (cursor === '0') return
       }
     }
-  }
-
-  /** All hashes of the partition of a key in which callers may be. */
-  async *#hashesOf(counter: RedisCounter, key: string): AsyncGenerator<string> {
-    const { current, previous } = counter.partitionOf(key)
-    // the answer shows how the callers of this partition are spread
-    await this.#ask({ what: 'look', charges: [{ ...redisCharge(counter), key }] })
-    yield* [current, previous]
-    const layout = this.#layouts.get(current)
-    for (const { names } of layout ? allParts(current, layout) : []) yield* names
+    await Promise.all((this.#masters?.() ?? []).map(scanNode))
   }
 
   /** Forgets what is counted for one key of a rule. */
   async reset(counter: RedisCounter, key: string): Promise<void> {
     const latest = this.#counters.get(counter.tag) ?? counter
-    this.#leases.drop(counter, key)
+    this.#slots.drop(counter, key)
     const { now } = await this.#ask({ what: 'reset', charges: [{ counter: latest, key }] })
-    this.#leases.dropped(counter, key, now)
+    this.#slots.dropped(counter, key, now)
   }
 
   watch(watcher: StoreWatcher): void {
@@ -306,9 +311,9 @@ export class RedisStore implements SharedStore {
   /** Renews the leases of this process, and resolves when Redis has answered; renewals that were lost are repeated. */
   async renew(): Promise<void> {
     // each on its own, so that a batch stays small, and a Cluster finds each in its slot
-    const renewals = this.#leases.renewals().map(renewal => {
+    const renewals = this.#slots.renewals().map(renewal => {
       return this.#ask({ what: 'renew', charges: [renewal] }).then(
-        () => this.#leases.renewed(renewal),
+        () => this.#slots.renewed(renewal),
         () => this.#lost([renewal]),
       )
     })
@@ -318,11 +323,11 @@ export class RedisStore implements SharedStore {
   /** Concurrency slots of requests that were lost are corrected soon, if Redis can be asked. */
   #lost(charges: readonly { readonly counter: RedisCounter; readonly key: string }[]): void {
     if (this.#closed) return
-    this.#leases.lost(charges)
-    if (!this.#leases.hasDoubts || this.#correcting) return
+    this.#slots.lost(charges)
+    if (!this.#slots.hasDoubts || this.#correcting) return
     this.#correcting = setTimeout(() => {
       this.#correcting = undefined
-      if (this.#leases.hasDoubts) attempt('slots held in Redis', () => this.renew())
+      if (this.#slots.hasDoubts) attempt('slots held in Redis', () => this.renew())
     }, CORRECT_MS).unref()
   }
 
@@ -337,7 +342,7 @@ export class RedisStore implements SharedStore {
       request.listener.failed(new DianaError('CLOSED', 'the store is closed'))
       return
     }
-    if (request.what === 'take') this.#leases.requested(request.charges)
+    if (request.what === 'take') this.#slots.requested(request.charges)
     const waiting = this.#pending.push(request)
     if (waiting >= this.#enough) this.#flush()
     else if (waiting > 1) return
@@ -387,33 +392,36 @@ export class RedisStore implements SharedStore {
   }
 
   #answered(request: ScriptRequest, allowed: boolean): void {
-    if (request.what === 'take') this.#leases.answered(request.charges, allowed)
+    if (request.what === 'take') this.#slots.answered(request.charges, allowed)
   }
 
-  /** Asks again as long as Redis has callers spread otherwise than this process knew; nothing is counted until both agree. */
-  async #exchange(requests: readonly ScriptRequest[]): Promise<{ now: number; allowed: boolean[] }> {
+  /** Asks again with what Redis did not know; nothing is counted until then. */
+  async #exchange(requests: readonly ScriptRequest[]): Promise<{ now: number; allowed: readonly boolean[] }> {
     this.#underWay += requests.length
     try {
+      let described: readonly string[] | undefined
       for (let tries = 0; tries < MOST_TRIES; tries++) {
-        const { keys, args, partitions } = encodeBatch(requests, this.#terms())
-        const sent = partitions.map(({ createdAt }) => createdAt)
+        // a script remembers nothing
+        const { usesScript } = this.#engineClient
+        const { keys, numbers, rules } = encodeBatch(requests, this.#terms(usesScript))
+        if (usesScript) described ??= rules.map(({ json }) => json)
+        const era = this.#eras.of(keys[0]!)
+        const sent = era.createdAt
         const [sentAtMs, askedAtMs] = [performance.now(), this.#steadyMs()]
-        const reply = await this.#evaluate([String(keys.length), ...keys, ...args])
-        const births = decodeBirths(reply)
-        if (births) {
-          this.#compareBirths(partitions, sent, births)
-          continue
+        const now = this.#now ? String(this.#now()) : ''
+        const args = [numbers, String(sent), now, String(this.#holder), ...(described ?? [])]
+        const rest = [String(keys.length + 1), ...keys, era.key, ...args]
+        const reply = readReply(requests, await this.#evaluate(rest), sent === 0)
+        if (reply.kind === 'answers') {
+          if (reply.createdAt !== undefined) era.createdAt = reply.createdAt
+          this.#hear(reply.now, sentAtMs)
+          noteWhatMatters(requests, era, askedAtMs)
+          return reply
         }
-        const layouts = decodeLayouts(reply)
-        if (!layouts) {
-          const answer = decodeBatch(requests, reply, sent.includes(0) ? partitions : [])
-          this.#hear(answer.now, sentAtMs)
-          noteWhatMatters(requests, askedAtMs)
-          return answer
-        }
-        for (const [h, layout] of layouts.entries()) this.#learn(keys[h * 2], layout)
+        if (reply.kind === 'rules') described = reply.places.map(place => rules[place - 1]?.json ?? '')
+        else this.#compareEra(era, sent, reply.createdAt)
       }
-      throw new Error(`Redis answered ${MOST_TRIES} times that callers are spread otherwise`)
+      throw new UnreadableReply('an answer', `${MOST_TRIES} times none`)
     } finally {
       // answers that come together would each make it seem less than it is
       this.#load = Math.max(this.#underWay + this.#pending.length, this.#load - 1)
@@ -421,21 +429,14 @@ export class RedisStore implements SharedStore {
     }
   }
 
-  /** Throws if Redis has lost partitions with counts that still mattered; others may have expired. */
-  #compareBirths(partitions: readonly RedisPartition[], sent: readonly number[], births: readonly number[]): void {
-    let isLost = false
-    partitions.forEach((partition, h) => {
-      if (sent[h] === 0 || sent[h] === births[h]) return
-      if (sent[h] === partition.createdAt) {
-        if (this.#steadyMs() < partition.mattersUntil) partition.lost = partition.createdAt
-        partition.createdAt = 0
-        partition.mattersUntil = 0
-      }
-      if (sent[h] === partition.lost) isLost = true
-    })
-    if (!isLost) return
-    this.#watcher?.countsLost()
-    throw new CountsLost()
+  /** Throws if Redis has lost counts that still mattered; others may have expired. */
+  #compareEra(era: Era, sent: number, createdAt: number): void {
+    try {
+      compareEra(era, sent, createdAt, this.#steadyMs())
+    } catch (error) {
+      this.#watcher?.countsLost()
+      throw error
+    }
   }
 
   /** A clock that never steps, unless one is given from outside. */
@@ -448,25 +449,13 @@ export class RedisStore implements SharedStore {
     this.#heard = { now, atMs }
     const stepMs = this.#clockSteps.observe(now / 1000, sentAtMs, atMs)
     if (stepMs === 0) return
-    if (stepMs < 0) this.#leases.forgetResets()
+    if (stepMs < 0) this.#slots.forgetResets()
     this.#watcher?.clockStepped(stepMs)
   }
 
-  #terms(): BatchTerms {
-    return {
-      layouts: this.#layouts,
-      homesPerRule: this.#isCluster ? PARTITIONS_ON_CLUSTER : 1,
-      now: this.#now?.(),
-      clock: this.#likelyClock,
-      callersPerHash: this.#callersPerHash,
-      forgetsVersions: this.#forgetsVersions,
-    }
-  }
-
-  #learn(current: string | undefined, layout: RedisLayout): void {
-    if (current === undefined) return
-    if (layout.code === 0) this.#layouts.delete(current)
-    else this.#layouts.set(current, layout)
+  #terms(keepsLevels: boolean): BatchTerms {
+    const lingerMs = this.#now ? TEST_LINGER_MS : LINGER_MS
+    return { clock: this.#likelyClock, lingerMs, keepsLevels, forgetsLimits: this.#forgetsLimits }
   }
 
   #evaluate(rest: readonly string[]): Promise<unknown> {
@@ -476,16 +465,15 @@ export class RedisStore implements SharedStore {
 }
 
 /** Until when an answer of Redis matters at least: the engine ran after the request. */
-function noteWhatMatters(requests: readonly ScriptRequest[], askedAtMs: number): void {
+function noteWhatMatters(requests: readonly ScriptRequest[], era: Era, askedAtMs: number): void {
   for (const request of requests) {
     if (request.what !== 'take' && request.what !== 'lease') continue
     for (const charge of request.charges) {
-      const { counter, key } = charge
+      const { counter } = charge
       const resets = 'answer' in charge ? charge.answer!.resets : charge.resets
-      const partition = counter.partitionOf(key)
       for (const reset of resets) {
         const untilMs = askedAtMs + Math.min(reset / 1000, counter.needsRelease ? LEASE_MS : reset / 1000)
-        if (untilMs > partition.mattersUntil) partition.mattersUntil = untilMs
+        if (untilMs > era.mattersUntil) era.mattersUntil = untilMs
       }
     }
   }
@@ -496,12 +484,26 @@ function bySlot<T>(things: readonly T[], keyed: (thing: T) => { counter: RedisCo
   const groups = new Map<number, T[]>()
   for (const thing of things) {
     const { counter, key } = keyed(thing)
-    const { slot } = counter.partitionOf(key)
+    const slot = slotOf(counter.ledgerKeyOf(key))
     const group = groups.get(slot)
     if (group) group.push(thing)
     else groups.set(slot, [thing])
   }
   return [...groups.values()]
+}
+
+/** Sends a command to several nodes, and fails if one of them does, once all have answered. */
+function toAll(nodes: () => readonly SendCommand[]): SendCommand {
+  return async command => {
+    const outcomes = await Promise.allSettled(nodes().map(send => send(command)))
+    const failure = outcomes.find(outcome => outcome.status === 'rejected')
+    if (failure) throw failure.reason
+  }
+}
+
+/** Text that stands for itself in a pattern of Redis. */
+function escapePattern(text: string): string {
+  return text.replace(/[*?[\]\\^]/g, '\\$&')
 }
 
 /** Cuts what is pending into batches of few charges; one that has many is a batch of its own. */

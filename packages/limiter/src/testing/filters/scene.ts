@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createLimiter, type LimiterOptions } from '../../create/create-limiter.ts'
+import type { RateLimitOptions } from '../../filters/one-line/options.ts'
 import type { Limiter } from '../../limiter.ts'
 import type { CommonRuleOptions } from '../../rules/schema/options.ts'
 import { soon } from '../sources/watch.ts'
 import { ask, type FilterClient, http2Client, httpClient, type Reply } from './client.ts'
 import { FilterService } from './service.ts'
+
+/** The options of a filter of one limit, for requests of any framework. */
+export type AnyRateLimitOptions = RateLimitOptions<never, never, never>
 
 /** A server that runs on this machine. */
 export interface ServerUnderTest {
@@ -25,6 +29,16 @@ export interface FilterSuiteOptions {
    * with a rule of the id `login`, which the rules of a test replace. Default false.
    */
   readonly limitsRoutes?: boolean | undefined
+  /**
+   * Serves `/hello` of `service` behind `rateLimit(options)`, a filter of one limit, and a middleware before it that sets
+   * `Access-Control-Allow-Origin: https://a.example` and `Vary: Origin`. The handler of errors answers an error with its `statusCode`
+   * and the text `handled ` and its `code`. Left out, the filter has no such form.
+   */
+  startOne?(options: AnyRateLimitOptions, service: FilterService): Promise<ServerUnderTest>
+  /** Whether a middleware can set headers before the filter of one limit; default true. */
+  readonly setsHeadersBefore?: boolean | undefined
+  /** Whether the framework has a handler of errors; default true. */
+  readonly forwardsErrors?: boolean | undefined
 }
 
 /** All that a test has at hand. */

@@ -6,6 +6,7 @@ import { soon } from '../sources/watch.ts'
 import type { SuiteTest } from '../suite-test.ts'
 import { ask, textOf } from './client.ts'
 import { connectionTests } from './connections.ts'
+import { oneLimitTests } from './one-limit.ts'
 import { routeTests } from './routes.ts'
 import { type FilterSuiteOptions, places, play, type Scene, until } from './scene.ts'
 
@@ -258,6 +259,7 @@ export function filterSuite(options: FilterSuiteOptions): readonly SuiteTest[] {
   )
 
   if (options.limitsRoutes) tests.push(...routeTests(options))
+  tests.push(...oneLimitTests(options))
   if (!isHttp2) tests.push(...connectionTests(options))
   return tests
 }

@@ -27,8 +27,8 @@ export type RedisTarget = string | readonly string[] | IoredisClient | NodeRedis
 export interface RedisConnection {
   readonly send: SendCommand
   readonly isCluster: boolean
-  /** Sends a command to every master of a Cluster; left out if the client cannot. */
-  readonly sendToMasters?: SendCommand
+  /** The masters of a Cluster; left out if the client cannot address them. */
+  readonly masters?: () => readonly SendCommand[]
   close(): void
   /** Learns the nodes of a Cluster again, which may be others by now; only of one that Diana opened. */
   reconnect?(): void
@@ -57,7 +57,7 @@ function overCall(client: IoredisClient): Omit<RedisConnection, 'close'> {
   return {
     send: overNode(client),
     isCluster: client.isCluster ?? false,
-    ...(client.isCluster && client.nodes && { sendToMasters: toAll(() => client.nodes!('master').map(overNode)) }),
+    ...(client.isCluster && client.nodes && { masters: () => client.nodes!('master').map(overNode) }),
   }
 }
 
@@ -79,7 +79,7 @@ function overSendCommand(client: NodeRedisClient): RedisConnection {
   return {
     ...connection,
     send: command => send(firstKey(command), false, command),
-    sendToMasters: toAll(masters),
+    masters,
   }
 }
 
@@ -87,15 +87,6 @@ function overNodeRedis(client: NodeRedisClient, master: never): SendCommand {
   return async command => {
     const node = (await client.nodeClient!(master)) as { sendCommand(command: readonly string[]): Promise<unknown> }
     return node.sendCommand(command)
-  }
-}
-
-/** Sends a command to several nodes, and fails if one of them does, once all have answered. */
-function toAll(nodes: () => readonly SendCommand[]): SendCommand {
-  return async command => {
-    const outcomes = await Promise.allSettled(nodes().map(send => send(command)))
-    const failure = outcomes.find(outcome => outcome.status === 'rejected')
-    if (failure) throw failure.reason
   }
 }
 

@@ -63,20 +63,3 @@ it('a Redis that never evicts, and one that does not say, are not warned of', as
   await silent.close()
   await steady.close()
 })
-
-it('one evicted hash frees a part of the callers of a rule only, once there are many', async () => {
-  const limiter = await createLimiter({
-    store: { redis: `redis://${server.authority}`, timeout: '5s' },
-    rules: [{ id: 'many', by: 'account', limit: '1/h' }],
-  })
-  const call = (i: number) => ({ method: 'GET', path: '/', attributes: { account: `a${i}` } })
-  const askAll = (callers: number) => Promise.all(Array.from({ length: callers }, (_, i) => limiter.check(call(i))))
-  for (let round = 0; round < 2; round++) await askAll(6000)
-  let largest = 0
-  const keys = await server.client.keys('diana:d*{many*')
-  for (const key of keys)
-    if ((await server.client.type(key)) === 'hash') largest = Math.max(largest, await server.client.hlen(key))
-  expect(keys.length).toBeGreaterThan(8)
-  expect(largest).toBeLessThan(3000)
-  await limiter.close()
-})

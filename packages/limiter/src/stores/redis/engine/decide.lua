@@ -10,7 +10,7 @@ local charges = {}
 
 -- Reads the charges of the calls of a row, which has for each 2 * rule (+ 1 if the call may wait) and the cost; and, if they are
 -- reserved, the id before all of them, and for each for how long.
-local function readCharges(rules, row)
+local function readCharges(row)
   local isReserving = row[1] == RESERVE
   local first, width = isReserving and 4 or 3, isReserving and 3 or 2
   local size = (#row - first + 1) / width
@@ -25,40 +25,35 @@ local function readCharges(rules, row)
   return size
 end
 
--- Counts a call in the levels of the other versions of its rule if it is admitted; returns from when on none of them matters, and
--- whether one has changed.
-local function recordInOthers(rule, place, cost, wait, counts, isCounting)
-  local idleAt, isChanged, states = 0, counts, rule.partition.states
-  for l, level in ipairs(rule.all) do
-    local moves, state = rule.allMoves[l], states[l][place]
-    if not isOwn(rule, l) then
-      if counts then
-        record(rule, level, moves, state, cost, wait)
-      elseif isCounting and moves.begin and moves.begin(level, state, now) then
-        isChanged = true
-      end
-      idleAt = max(idleAt, moves.idleAt(level, state))
+-- Stores of a call that is not admitted what it changes all the same: a limit that the caller has now, and when it was first seen.
+local function begin(ledger, rule, own)
+  if ledger.joining == own and ledger.entries[1] then join(ledger, rule, own) end
+  for l, level in ipairs(own.limit.levels) do
+    local moves = own.limit.moves[l]
+    if moves.begin and moves.begin(level, own.states[l], now) then
+      if ledger.joining == own then join(ledger, rule, own) end
+      ledger.isChanged, ledger.idleAt = true, false
     end
   end
-  return idleAt, isChanged
 end
 
 -- Decides each of the calls of a row by all its charges at once: all are counted, or none. Adds to the reply what each level says:
 -- the delay, negative and less 1, if the call cannot pass at once; what remains; and when all is back.
-local function decide(rules, row, isCounting)
+local function decide(row, isCounting)
   -- names of its own, since a local name costs fewer steps than one of the engine
-  local size, asked, moment, answer, last = readCharges(rules, row), charges, now, reply, n
+  local size, asked, moment, answer, last = readCharges(row), charges, now, reply, n
   for _ = 1, row[2] do
     local allowed = isCounting
     for c = 1, size do
       local charge = asked[c]
       local rule, cost, delays = charge.rule, charge.cost, charge.delays
-      local levels, moves, partition, states = rule.levels, rule.moves, rule.partition, rule.states
-      local place, wait, counts = nextCaller(rule, partition), 0, cost > 0
-      local endings = partition.endings and partition.endings[place]
+      local ledger = nextLedger(rule)
+      local own = ownEntry(ledger, rule)
+      local limit, states, leased, wait, counts = own.limit, own.states, ledger.leased, 0, cost > 0
+      local levels, moves = limit.levels, limit.moves
       for l = 1, #levels do
-        local level, state = levels[l], states[l][place]
-        local delay = endings and delayBeside(endings, moves[l], level, state, cost, 0) or moves[l].delay(level, state, moment, cost)
+        local level = levels[l]
+        local delay = leased and delayBeside(leased, moves[l], level, states[l], cost, 0) or moves[l].delay(level, states[l], moment, cost)
         delays[l] = delay
         if delay > 0 then
           if delay > wait then wait = delay end
@@ -68,25 +63,24 @@ local function decide(rules, row, isCounting)
           end
         end
       end
-      charge.place, charge.wait, charge.counts, charge.held = place, wait, counts, endings and heldIn(endings) or 0
+      charge.ledger, charge.own, charge.wait, charge.counts, charge.held = ledger, own, wait, counts, leased and heldIn(leased) or 0
     end
     for c = 1, size do
       local charge = asked[c]
-      local rule, cost, place, delays = charge.rule, charge.cost, charge.place, charge.delays
-      local levels, allMoves, states = rule.levels, rule.moves, rule.states
-      local counts = allowed and charge.counts
-      local idleAt, isChanged = 0, counts
-      if rule.hasOthers then
-        idleAt, isChanged = recordInOthers(rule, place, cost, charge.wait, counts, isCounting and cost > 0)
+      local ledger, own, cost, delays = charge.ledger, charge.own, charge.cost, charge.delays
+      local limit, states, counts = own.limit, own.states, allowed and charge.counts
+      local levels, allMoves, idleAt = limit.levels, limit.moves, 0
+      if counts then
+        if ledger.joining == own or ledger.entries[1] ~= own then use(ledger, charge.rule, own) end
+        if charge.rule.isEager or charge.rule.versions[2] then joinOthers(ledger, charge.rule, own) end
+        ledger.isChanged = true
+      elseif isCounting and cost > 0 then
+        begin(ledger, charge.rule, own)
       end
       for l = 1, #levels do
-        local level, moves, state, delay = levels[l], allMoves[l], states[l][place], delays[l]
+        local level, moves, state, delay = levels[l], allMoves[l], states[l], delays[l]
         local remaining, levelIdleAt, fullAt
-        if counts then
-          remaining, levelIdleAt, fullAt = moves.take(level, state, moment, cost, charge.wait)
-        elseif isCounting and cost > 0 and moves.begin and moves.begin(level, state, moment) then
-          isChanged = true
-        end
+        if counts then remaining, levelIdleAt, fullAt = moves.take(level, state, moment, cost, charge.wait) end
         if not levelIdleAt then
           remaining, levelIdleAt = moves.remaining(level, state, moment), moves.idleAt(level, state)
           fullAt = moves.fullAt and moves.fullAt(level, state)
@@ -108,18 +102,20 @@ local function decide(rules, row, isCounting)
           last = last + 2
         end
       end
-      if isChanged then rule.partition.idleAts[place] = idleAt end
-      if counts and charge.holdUs > 0 then
-        addReserved(rule.partition, place, row[3], moment + charge.holdUs, cost, moment + charge.wait)
+      if counts then
+        if ledger.entries[2] then recordInOthers(ledger, charge.rule, own, cost, charge.wait) end
+        local isAlone = not (ledger.entries[2] or ledger.leased or ledger.reserved or ledger.known > moment)
+        ledger.idleAt = isAlone and idleAt
+        if charge.holdUs > 0 then addReserved(ledger, row[3], moment + charge.holdUs, cost, moment + charge.wait) end
       end
     end
   end
-  return last
+  n = last
 end
 
 -- How a window that begins with a call goes on: it ends when it was to end.
 local function continueWindow(level, moves, state, windowUs, taken, endsAt)
-  local used = (level.most or moves.remaining(level, blank(level.slots), now)) - moves.remaining(level, state, now)
+  local used = capacityOf(level, moves) - moves.remaining(level, state, now)
   if used > 0 then endsAt = min(endsAt, moves.idleAt(level, state)) end
   for slot = 1, level.slots do state[slot] = 0 end
   moves.take(level, state, endsAt - windowUs, used + taken, 0)
@@ -147,15 +143,14 @@ end
 
 -- Counts what was missed of a caller, as far as it fits, and replies with what does not. The row has for each level what is known
 -- to be used, what is missing, and when calls leave a window: see insertCalls.
-local function catchUp(rule, row)
-  local place, missed, states, at = nextCaller(rule, rule.partition), 0, rule.partition.states, 4
-  local endings = rule.partition.endings and rule.partition.endings[place]
-  for l, level in ipairs(rule.levels) do
-    local moves, state = rule.moves[l], states[rule.at + l][place]
+local function catchUp(ledger, rule, row)
+  local own, missed, at = ownEntry(ledger, rule), 0, 4
+  use(ledger, rule, own)
+  for l, level in ipairs(own.limit.levels) do
+    local moves, state = own.limit.moves[l], own.states[l]
     local known, missing, windowUs, moments = row[at], row[at + 1], row[at + 2], row[at + 3]
-    local most = level.most or moves.remaining(level, blank(level.slots), now)
-    local room = moves.remaining(level, state, now)
-    if endings then room = max(0, room - heldIn(endings)) end
+    local most, room = capacityOf(level, moves), moves.remaining(level, state, now)
+    if ledger.leased then room = max(0, room - heldIn(ledger.leased)) end
     local due = max(0, known + room - most) + missing
     if level.setsMoment then due, room = known, known end
     local taken = min(due, room)
@@ -171,107 +166,34 @@ local function catchUp(rule, row)
     reply[n] = due - taken
   end
   -- other versions get what is known to be used from their own processes
-  for l, level in ipairs(missed > 0 and rule.all or {}) do
-    if not isOwn(rule, l) then record(rule, level, rule.allMoves[l], states[l][place], missed, 0) end
+  for _, entry in ipairs(missed > 0 and ledger.entries or {}) do
+    if entry ~= own then record(entry, own, missed, 0) end
   end
-  changeAmended(rule, place)
-end
-
--- Whether the caller was reset after a charge.
-local function isForgotten(partition, field, chargedAt)
-  if chargedAt > partition.resetAt then return false end
-  local hashes, mark = shardsWith(partition, field), '!' .. field
-  table.insert(hashes, partition.current)
-  table.insert(hashes, partition.previous)
-  for _, hash in ipairs(hashes) do
-    local raw = readFields(hash, mark)[1]
-    if raw and #raw == 8 and chargedAt <= fetch('<d', raw) then return true end
-  end
-  local resetAt = partition.resets and partition.resets[field]
-  return resetAt and chargedAt <= resetAt or false
+  ledger.isChanged, ledger.idleAt = true, false
 end
 
 -- Forgets a caller, and remembers when, as long as charges before that could be refunded: also if nothing of the
 -- caller is stored, since a call that was admitted for a later moment can be refunded until then.
-local function reset(rule)
-  local partition, place, idleAt = rule.partition, nextCaller(rule, rule.partition), now + RESET_US
-  if partition.about == '' and not next(partition.idleAts) then return end
-  for l, level in ipairs(rule.all) do
-    local state = partition.states[l][place]
-    idleAt = max(idleAt, rule.allMoves[l].idleAt(level, state), level.needsRelease and now + HELD_US or 0)
-    partition.states[l][place] = blank(level.slots)
+local function reset(ledger, rule)
+  local known = max(now + RESET_US, ledger.known)
+  for _, entry in ipairs(ledger.entries) do known = max(known, entryIdleAt(entry)) end
+  for _, level in ipairs(rule.limit.levels) do
+    if level.needsRelease then known = max(known, now + HELD_US) end
   end
-  partition.idleAts[place] = 0
-  if partition.reserved then partition.reserved[place] = nil end
-  partition.resets = partition.resets or {}
-  partition.resets[args[partition.offset + place]] = now
-  partition.resetAt, partition.isChanged, partition.last = now, true, max(partition.last, idleAt)
+  ledger.entries, ledger.joining, ledger.reserved = {}, false, false
+  ledger.since, ledger.known, ledger.isChanged, ledger.idleAt = now, min(known, now + LONGEST), true, false
 end
 
--- Refunds a charge, or renews leases: the row has an amount, a moment and how long before that it was charged.
-local function amend(rule, row, move)
-  local partition, amount, moment, wait = rule.partition, row[4], row[5], row[6]
-  local place = nextCaller(rule, partition)
-  local field = args[partition.offset + place]
-  if move == 'refund' and isForgotten(partition, field, moment - wait) then return end
-  for l, level in ipairs(rule.all) do
-    local amending = rule.allMoves[l][move]
-    if amending then amending(level, partition.states[l][place], now, amount, moment, level.start or rule.since) end
+-- Refunds a charge, or renews slots: the row has an amount, a moment and how long before that it was charged.
+local function amend(ledger, rule, row, move)
+  local amount, moment, wait = row[4], row[5], row[6]
+  if move == 'refund' and moment - wait <= ledger.since then return end
+  continueChanged(ledger, rule)
+  for _, entry in ipairs(ledger.entries) do
+    for l, level in ipairs(entry.limit.levels) do
+      local amending = entry.limit.moves[l][move]
+      if amending then amending(level, entry.states[l], now, amount, moment, countsSince(rule, entry)) end
+    end
   end
-  changeAmended(rule, place)
-end
-
--- Settles a reservation, once. The row has its id, what was reserved, the moment that it was counted at and the wait before that, what
--- was used, when it ends, and whether more than was reserved is counted beyond the limit. One that has ended was refunded: all that
--- was used is counted. An id of 0 is that of no reservation.
-local function settle(rule, row)
-  local partition, id, amount, moment, wait, actual, endsAt = rule.partition, row[4], row[5], row[6], row[7], row[8], row[9]
-  local place = nextCaller(rule, partition)
-  local field, list = args[partition.offset + place], partition.reserved and partition.reserved[place]
-  local found = list and id > 0 and takeReserved(list, id)
-  if found == 0 or isForgotten(partition, field, moment - wait) then return end
-  if not found and endsAt > now and not (list and list.unlisted > now) then return end
-  if not found and endsAt <= now then
-    amount = 0
-    if id > 0 then addReserved(partition, place, id, now + SETTLED_US, 0, moment) end
-  end
-  if actual < amount then
-    refundAll(rule, place, now, amount - actual, moment)
-  elseif actual > amount then
-    overdraw(rule, place, actual - amount, row[10] == 1)
-  end
-  changeAmended(rule, place)
-end
-
--- Reports permits that a holder has used, and reserves others. The row has which of the last keys is that of the holder, the number
--- of the request, how many permits it keeps, needs and wants, and then of those used how many and how long ago. Replies with what is left
--- of each level, when all is back and when one is free; and how many permits are held, for how long, when to ask again, the moment of
--- the newest call that was counted before, and how many reservations could not be read.
-local function lease(rule, row)
-  local partition = rule.partition
-  local place, name = nextCaller(rule, partition), keys[#keys - request.holders + row[4]]
-  partition.endings = partition.endings or {}
-  local endings = partition.endings[place] or {}
-  partition.endings[place] = endings
-  local sequence, amount, endsAt = readReservation(name)
-  local retryUs, newest = 0, 0
-  if not sequence or sequence < row[5] then
-    newest = newestOf(rule, place)
-    amount, endsAt, retryUs = renew(rule, place, endings, row, amount or 0, endsAt)
-    call('SET', name, pack('<ddd', row[5], amount, endsAt), 'PX', RESERVATION_MS)
-    changeAmended(rule, place)
-  elseif sequence > row[5] then
-    amount = 0
-  end
-  local held = heldIn(endings)
-  for l, level in ipairs(rule.levels) do
-    local moves, state = rule.moves[l], rule.states[l][place]
-    local fullAt = moves.fullAt and moves.fullAt(level, state) or moves.idleAt(level, state)
-    reply[n + 1], reply[n + 2] = max(0, moves.remaining(level, state, now) - held), min(max(0, fullAt - now), NEVER)
-    reply[n + 3] = min(delayBeside(endings, moves, level, state, 1, amount), NEVER)
-    n = n + 3
-  end
-  local lastsUs = amount == 0 and 0 or max(0, min(LEASE_US, floor((endsAt - now) * (1 - CLOCK_MARGIN))))
-  reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4], reply[n + 5] = amount, lastsUs, retryUs, newest, ignored
-  n, ignored = n + 5, 0
+  ledger.isChanged, ledger.idleAt = true, false
 end

@@ -28,9 +28,14 @@ export class EngineClient {
     this.#scriptUntilMs = options.sendToMasters ? 0 : Number.POSITIVE_INFINITY
   }
 
+  /** True if the engine runs as a script at present, which remembers nothing from one run to the next. */
+  get usesScript(): boolean {
+    return performance.now() < this.#scriptUntilMs
+  }
+
   /** `rest`: the number of keys, the keys and the arguments. */
   async run(engine: Engine, rest: readonly string[]): Promise<unknown> {
-    if (performance.now() < this.#scriptUntilMs) return this.#runScript(engine, rest)
+    if (this.usesScript) return this.#runScript(engine, rest)
     try {
       return await this.#options.send(['FCALL', engine.name, ...rest])
     } catch (error) {

@@ -12,21 +12,8 @@ import {
   TURN_US,
 } from '../../leases/lease-terms.ts'
 import { KEPT_US, MOST_VERSIONS } from '../../memory/rule-versions.ts'
-import { FAN_OUT, HIGHEST_LEVEL } from '../layout.ts'
 import { type Script, scriptOf } from '../script/evaluate-script.ts'
-import {
-  decide,
-  moves,
-  partitions,
-  reservations,
-  run,
-  runState,
-  settlements,
-  shards,
-  states,
-  varying,
-  versions,
-} from './generated.ts'
+import { decide, entries, leases, ledger, limits, run, runState, settlements } from './generated.ts'
 
 /** The Lua of all algorithms that rules can name: processes with other rules may have counted by any of them. */
 const luaAlgorithms: readonly LuaAlgorithm[] = Object.values(generated)
@@ -62,12 +49,11 @@ export function engineWith(own: readonly LuaAlgorithm[]): Engine {
 function sourceOf(own: readonly LuaAlgorithm[]): string {
   const all = new Map([...luaAlgorithms, ...own].map(algorithm => [algorithm.name, algorithm]))
   const makers = [...all.values()].sort((a, b) => (a.name < b.name ? -1 : 1)).map(makerOf)
-  const caller = [shards, versions, varying, reservations, settlements, partitions]
-  return [HEAD, ...makers, runState, moves, states, ...caller, decide, run].join('\n')
+  return [HEAD, ...makers, runState, limits, entries, ledger, leases, settlements, decide, run].join('\n')
 }
 
 const HEAD = `
-local FAN_OUT, HIGHEST_LEVEL, KEPT_US, MOST_VERSIONS = ${FAN_OUT}, ${HIGHEST_LEVEL}, ${KEPT_US}, ${MOST_VERSIONS}
+local KEPT_US, MOST_VERSIONS = ${KEPT_US}, ${MOST_VERSIONS}
 local LEASE_US, RECLAIM_US, CLOCK_MARGIN = ${LEASE_US}, ${RECLAIM_US}, ${CLOCK_MARGIN}
 local SHARE, SHARE_OF_ROOM = ${SHARE}, ${SHARE_OF_ROOM}
 local LEAST_SHARE, TURN_US, LONGEST_TURN_US, RETURNED_US = ${LEAST_SHARE}, ${TURN_US}, ${LONGEST_TURN_US}, ${RETURNED_US}

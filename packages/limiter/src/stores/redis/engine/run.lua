@@ -1,121 +1,155 @@
 -- One run of the engine, for a batch of requests.
 --
---   keys     two per partition: the current hash and the previous one; then the shards of partitions that are spread, two names each
---   args[1]  JSON:
---              sizes: how many callers each partition has
---              rules: how many rules follow; places: the partition of each (left out: each has one for itself, in their order)
---              calls: rows of numbers, each with what it is and how many calls in a row are alike, and then
+--   keys     the ledger of each charge, in the order of the calls, with the key of the process behind that of a ledger whose permits
+--            are leased; and at last the key whose loss shows that counts were lost
+--   args[1]  numbers: for how many milliseconds keys are kept when they are idle; 1 if limits that are used no longer are forgotten at
+--            once, for tests, and 2 if the engine remembers no limits, so that ledgers have to; how many rules there are; of each the id, when the rule was
+--            changed, if that is known, or -1, and since when its limit counts all calls; and then rows, each with how many numbers follow:
+--              what it is, and how many calls in a row are alike; and then
 --                to take or look: for each charge 2 * rule (+ 1 if the call may wait) and the cost
---                to refund: 2 * rule, the cost, the moment and the wait; to renew leases: 2 * rule, the least and the most slots
---                  held; to reset: 2 * rule
---                to reserve: an id, and for each charge 2 * rule (+ 1 if the call may wait), the cost and for how long; to settle: see
---                  settle in decide.lua
---                to report and reserve permits: see lease in decide.lua; holders: how many of the last keys are those of holders
---                to catch up: 2 * rule, and for each level what is known to be used, what is missing, the period, and at how many moments
---                  to come how much of both still counts
---              same: a partition has a caller more than once
---              createdAt: when each partition was created, as the process knows it, or 0; wantsCreationTimes: the reply lists them
---              layouts (left out: none is spread): for each partition false, or { code, seed, shards: for each level where in keys
---                the shard of each of its callers is }; perRule: how many partitions a rule has
---              now (left out: the clock of the server), lingerMs, most (callers in a hash), forgets: for tests
---            or keep: the keys are a partition and some of its shards, of so many; they live on for as long as the partition matters
---   args[2]… each rule: { mark, since?, shadow?, levels: [{ name, slots, shape, coreSlots?, maxWaitUs?, needsRelease?, … numbers }] }
---            and then the callers of each partition, each of them one for each charge, in the order of the calls
+--                to reserve: an id, and for each charge 2 * rule (+ 1 if the call may wait), the cost and for how long
+--                for all others 2 * rule, and then
+--                  to refund: the cost, the moment and the wait; to renew slots: the least and the most that are held, 0
+--                  to settle: see settle in settlements.lua; to report and lease permits: see lease in leases.lua
+--                  to catch up: for each level what is known to be used, what is missing, the period, and at how many moments
+--                    to come how much of both still counts
+--   args[2]  when the store was created, as the process knows it, or 0: the reply then ends with that
+--   args[3]  the moment, for tests; else empty
+--   args[4]  the number of the process, under which it holds slots
+--   args[5]… descriptions of rules, if they were asked for: { id, mark, shadow?, isEager?, levels, limits? } as JSON
 --   reply    numbers: now, then for each call that asks and each level the delay if the call cannot pass at once, negative and
 --            less 1 (the least there is: never), and then remaining * RESETS + reset; or, if one of them is too large for
 --            that, -1, remaining and reset (-1 is never); for each level that catches up, what did not fit;
---            for permits that are reserved, see lease in decide.lua;
---            or, if a partition is spread otherwise than the request has it, -1 and the code and the seed of each partition;
---            or, if a partition was created at another moment than the request has it, -2 and the moment of each, 0 if it is not
---            there. In both cases nothing was counted.
+--            for permits that are leased, see lease in leases.lua;
+--            or, if the store was created at another moment than the process knows, -2 and the moment, 0 if it is not there;
+--            or, if the descriptions of rules are not known, -3 and the places of these rules. In both cases nothing was counted.
 
--- The rules and the partitions of the run; their lists are used again by the next run.
-local rules, partitions = {}, {}
+-- Requests that come often are read once; those are short.
+local LONGEST_REQUEST = 400
+local requests = memoryOf(500)
 
--- Opens all partitions; returns a reply if the request and Redis do not agree on them.
-local function openPartitions(sizes)
-  local isStale, isLost, createdAt, layouts, reason = false, false, request.createdAt, request.layouts, nil
-  local offset = request.rules + 1
-  for h = 1, #sizes do
-    local partition, layout = partitionOf(keys[h * 2 - 1], keys[h * 2]), layouts and layouts[h]
-    partitions[h] = partition
-    isStale = openPartition(partition, layout, offset, sizes[h]) or isStale
-    offset = offset + sizes[h]
-    if createdAt[h] ~= 0 and createdAt[h] ~= partition.createdAt then isLost = true end
-    if layout and not isStale then readShards(partition) end
+-- The numbers of a request, and its rows.
+local function readRequest(text)
+  local known = recall(requests, text)
+  if known then return known end
+  local numbers = {}
+  for word in string.gmatch(text, '%S+') do numbers[#numbers + 1] = tonumber(word) end
+  local found = { lingerMs = numbers[1], rules = numbers[3], ids = numbers, rows = {} }
+  found.forgets, found.keepsLevels = numbers[2] % 2 == 1, numbers[2] >= 2
+  local at = 4 + 3 * numbers[3]
+  while numbers[at] do
+    local row = {}
+    for i = 1, numbers[at] do row[i] = numbers[at + i] end
+    found.rows[#found.rows + 1] = row
+    at = at + 1 + #row
   end
-  if isLost then
-    reason = { -2 }
-    for h = 1, #sizes do reason[h + 1] = partitions[h].about ~= '' and partitions[h].createdAt or 0 end
-  elseif isStale then
-    reason = { -1 }
-    for h = 1, #sizes do reason[h * 2], reason[h * 2 + 1] = partitions[h].code % 4096, partitions[h].seed end
-  end
-  return reason
+  if #text <= LONGEST_REQUEST then remember(requests, text, found) end
+  return found
 end
 
--- Reads the rules of the request, and gives each its partition. The rule that a partition had in the run before is as it was.
-local function readRules()
-  local places = request.places
-  for r = 1, request.rules do
-    local spec, partition = decode(args[r + 1]), partitions[places and places[r] or r]
-    local rule = partition.rule
-    if not (rule and rule.spec == spec) then
-      if not spec.moves then spec.moves, spec.widths = movesOfAll(spec.levels), widthsOf(spec.levels) end
-      rule = { spec = spec, mark = spec.mark, since = spec.since or false, shadow = spec.shadow, partition = partition }
-      rule.levels, rule.moves = spec.levels, spec.moves
-      -- where its levels are among those of all versions
-      rule.at, rule.all, rule.allMoves, rule.widths, rule.hasOthers, rule.slowest = 0, spec.levels, spec.moves, spec.widths, false, false
-      partition.rule = rule
-    end
-    rules[r] = rule
-    if partition.mark ~= rule.mark or not partition.isSpelled then takeOver(partition, rule) end
+-- The ledgers of the run, by their keys and in their order; and how many keys were used.
+local ledgers, opened, openedCount, used
+
+function nextLedger(rule)
+  used = used + 1
+  local key = keys[used]
+  local ledger = ledgers[key]
+  if not ledger then
+    ledger = readLedger(key, raws[used], rule)
+    ledger.rule, ledger.raw = rule, raws[used]
+    openedCount = openedCount + 1
+    ledgers[key], opened[openedCount] = ledger, ledger
   end
-  for r = 1, request.rules do bindRule(rules[r]) end
+  return ledger
 end
 
 local function serve(row)
   local what = row[1]
-  if what <= TAKE or what == RESERVE then
-    n = decide(rules, row, what > 0)
-    return
-  end
+  if what == TAKE or what == LOOK or what == RESERVE then return decide(row, what ~= LOOK) end
   local rule = rules[row[3] / 2]
-  if what == CATCH_UP then
-    catchUp(rule, row)
-  elseif what == LEASE then
-    lease(rule, row)
+  local ledger = nextLedger(rule)
+  if what == REFUND then
+    amend(ledger, rule, row, 'refund')
+  elseif what == RENEW then
+    use(ledger, rule, ownEntry(ledger, rule))
+    amend(ledger, rule, row, 'renew')
+  elseif what == CATCH_UP then
+    catchUp(ledger, rule, row)
   elseif what == SETTLE then
-    settle(rule, row)
-  elseif what == REFUND or what == RENEW then
-    amend(rule, row, what == REFUND and 'refund' or 'renew')
+    settle(ledger, rule, row)
+  elseif what == RESET then
+    reset(ledger, rule)
   else
-    reset(rule)
+    used = used + 1
+    lease(ledger, rule, row, keys[used], raws[used])
   end
+end
+
+-- Serves all rows; nothing is written to ledgers before.
+local function serveAll(createdAt)
+  -- the constructor makes room for the answer to a single call
+  reply, n = { now, nil, nil, nil }, 1
+  ledgers, opened, openedCount, used = {}, {}, 0, 0
+  local rows = request.rows
+  for r = 1, #rows do serve(rows[r]) end
+  if createdAt == 0 then n = n + 1 end
+end
+
+-- Asks a ledger what calls ask; raises an error if its numbers are not those of its limit.
+local function probe(key, raw, rule)
+  local ledger = readLedger(key, raw, rule)
+  for _, entry in ipairs(ledger.entries) do
+    for l, level in ipairs(entry.limit.levels) do
+      local moves, state = entry.limit.moves[l], entry.states[l]
+      moves.delay(level, state, now, 1)
+      moves.refund(level, state, now, 1, now, -1)
+      moves.take(level, state, now, 1, 0)
+    end
+  end
+  idleAtOf(ledger)
+end
+
+-- A ledger that another program has written to counts as nothing, so that it does not fail the calls of others.
+local function forgetBroken()
+  local isFound = false
+  for o = 1, openedCount do
+    local ledger = opened[o]
+    if ledger.raw and not pcall(probe, ledger.key, ledger.raw, ledger.rule) then
+      for k = 1, #keys do
+        if keys[k] == ledger.key then raws[k], isFound = false, true end
+      end
+    end
+  end
+  return isFound
 end
 
 local function run(givenKeys, givenArgs)
   if not call then bindNames() end
-  keys, args, request = givenKeys, givenArgs, decode(givenArgs[1])
-  now = request.now
+  keys, args = givenKeys, givenArgs
+  request = readRequest(args[1])
+  now = tonumber(args[3])
   if not now then
     local time = call('TIME')
     now = time[1] * SECOND + time[2]
   end
-  -- the constructor makes room for the answer to a single call
-  reply, n = { now, nil, nil, nil }, 1
-  if request.keep then
-    keepShards(request.keep)
-    return reply
+  local unknown = readRules(request.ids, request.rules)
+  if unknown then return unknown end
+  raws = call('MGET', unpack(keys))
+  local last = #keys
+  readEra(raws[last])
+  local createdAt = tonumber(args[2])
+  if createdAt ~= 0 and createdAt ~= era.createdAt then return { -2, era.createdAt } end
+  local isServed, fault = pcall(serveAll, createdAt)
+  if not isServed then
+    if not forgetBroken() then error(fault) end
+    serveAll(createdAt)
   end
-  local sizes, calls = request.sizes, request.calls
-  local reason = openPartitions(sizes)
-  if reason then return reason end
-  readRules()
-  for c = 1, #calls do serve(calls[c]) end
-  for h = 1, #sizes do savePartition(partitions[h]) end
-  if request.wantsCreationTimes then
-    for h = 1, #sizes do reply[n + h] = partitions[h].about ~= '' and partitions[h].createdAt or 0 end
+  local lasts, isSaved = 0, era.isChanged
+  for o = 1, openedCount do
+    local ledger = opened[o]
+    if ledger.isChanged then lasts, isSaved = max(lasts, saveLedger(ledger)), true end
   end
+  if isSaved then saveEra(keys[last], lasts) end
+  if createdAt == 0 then reply[n] = era.createdAt end
   return reply
 end

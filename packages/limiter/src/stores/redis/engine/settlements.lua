@@ -1,41 +1,34 @@
 -- Reservations of calls: amounts that were charged in advance, and are settled when it is known what was used.
 --
--- The charge itself is counted like any other. Behind the states of a caller, and the permits that are held of it, stand the
--- reservations that are not settled yet: of each the id, when it ends, the amount, and the moment that it was counted at. Then until
--- when there may be others, for which there was no room; when the first one ends, and the last; and how many there are, negative and
--- less a half. What ends unsettled is refunded as of its end.
+-- The charge itself is counted like any other. A ledger lists the reservations that are not settled yet: of each, packed, the id, when it
+-- ends, the amount, and the moment that it was counted at; and until when there may be others, for which there was no room; when the
+-- first one ends, and the last. What ends unsettled is refunded as of its end.
 
-local MOST_RESERVED, RESERVED_BYTES, TAIL_BYTES, LONGEST_HOLD = 1024, 32, 32, 86400000000
+local MOST_RESERVED, RESERVED_BYTES, LONGEST_HOLD = 1024, 32, 86400000000
 -- So long it is known that a reservation was settled after its end.
 local SETTLED_US = 60000000
 
--- The reservations of a caller, if it has any, and the rest of its text.
-local function reservedIn(raw)
-  local mark = #raw >= TAIL_BYTES + 8 and fetch('<d', raw, #raw - 7) or 0
-  if mark >= 0 or mark == ceil(mark) then return nil, raw end
-  local count = -mark - 0.5
-  local size = #raw - TAIL_BYTES - count * RESERVED_BYTES
-  if not isCount(count) or count > MOST_RESERVED or size < 8 then
+function readReserved(list)
+  if not list then return false end
+  local isList = type(list) == 'table' and areNumbers(list, 1, 3) and type(list[4]) == 'string'
+  if not isList or #list[4] % RESERVED_BYTES > 0 or #list[4] > MOST_RESERVED * RESERVED_BYTES then
     ignored = ignored + 1
-    return nil, ''
+    return false
   end
-  local unlisted, first, last = fetch('<ddd', raw, #raw - TAIL_BYTES + 1)
-  local text = string.sub(raw, size + 1, #raw - TAIL_BYTES)
   -- the clock may have stepped back
   local latest = now + LONGEST_HOLD
-  return { text = text, unlisted = min(unlisted, latest), first = first, last = min(last, latest) }, string.sub(raw, 1, size)
+  return { unlisted = min(list[1], latest), first = list[2], last = min(list[3], latest), text = list[4] }
 end
 
-local function reservedText(list)
-  if not list or (list.text == '' and list.unlisted <= now) then return '' end
-  return list.text .. pack('<dddd', list.unlisted, list.first, list.last, -#list.text / RESERVED_BYTES - 0.5)
+function reservedText(list)
+  if not list or (list.text == '' and list.unlisted <= now) then return false end
+  return { list.unlisted, list.first, list.last, list.text }
 end
 
 -- Lists an amount that was just counted.
-local function addReserved(partition, place, id, endsAt, amount, moment)
-  partition.reserved = partition.reserved or {}
-  local list = partition.reserved[place] or { text = '', unlisted = 0, first = huge, last = 0 }
-  partition.reserved[place] = list
+local function addReserved(ledger, id, endsAt, amount, moment)
+  local list = ledger.reserved or { text = '', unlisted = 0, first = huge, last = 0 }
+  ledger.reserved, ledger.idleAt = list, false
   list.last = max(list.last, endsAt)
   if #list.text >= MOST_RESERVED * RESERVED_BYTES then
     list.unlisted = max(list.unlisted, endsAt)
@@ -59,15 +52,19 @@ local function takeReserved(list, id)
   return amount
 end
 
-local function refundAll(rule, place, at, amount, moment)
-  for l, level in ipairs(rule.all) do
-    local since = level.start or rule.since or -1
-    rule.allMoves[l].refund(level, rule.partition.states[l][place], max(at, since), amount, moment, since)
+local function refundAll(ledger, rule, at, amount, moment)
+  for _, entry in ipairs(ledger.entries) do
+    local since = countsSince(rule, entry)
+    for l, level in ipairs(entry.limit.levels) do
+      entry.limit.moves[l].refund(level, entry.states[l], max(at, since), amount, moment, since)
+    end
   end
+  ledger.isChanged, ledger.idleAt = true, false
 end
 
 -- Refunds what was not settled in time, each as of its end; before anything else is done with a caller.
-local function releaseEnded(rule, place, list)
+function releaseEnded(ledger, rule)
+  local list = ledger.reserved
   if list.first > now then return end
   local ended, kept = {}, {}
   list.first = huge
@@ -84,26 +81,51 @@ local function releaseEnded(rule, place, list)
   list.text = table.concat(kept)
   table.sort(ended, function(a, b) return a.endsAt < b.endsAt or (a.endsAt == b.endsAt and a.at < b.at) end)
   for _, one in ipairs(ended) do
-    if one.amount > 0 then refundAll(rule, place, one.endsAt, one.amount, one.moment) end
+    if one.amount > 0 then refundAll(ledger, rule, one.endsAt, one.amount, one.moment) end
   end
 end
 
 -- Counts what was used beyond a reservation: beyond the limit, or up to it.
-local function overdraw(rule, place, cost, isDebt)
-  local states, amount = rule.partition.states, cost
+local function overdraw(ledger, rule, cost, isDebt)
+  local own, amount = ownEntry(ledger, rule), cost
   if not isDebt then
-    for l, level in ipairs(rule.levels) do amount = min(amount, rule.moves[l].remaining(level, rule.states[l][place], now)) end
+    for l, level in ipairs(own.limit.levels) do amount = min(amount, own.limit.moves[l].remaining(level, own.states[l], now)) end
     if amount <= 0 then return end
   end
-  for l, level in ipairs(rule.all) do
-    local moves, state = rule.allMoves[l], states[l][place]
-    if isDebt and moves.overdraw then
-      moves.overdraw(level, state, now, amount)
-    elseif isOwn(rule, l) then
-      local room = min(amount, moves.remaining(level, state, now))
-      if room > 0 then moves.take(level, state, now, room, 0) end
-    else
-      record(rule, level, moves, state, amount, 0)
+  use(ledger, rule, own)
+  for _, entry in ipairs(ledger.entries) do
+    for l, level in ipairs(entry.limit.levels) do
+      local moves, state = entry.limit.moves[l], entry.states[l]
+      if isDebt and moves.overdraw then
+        moves.overdraw(level, state, now, amount)
+      elseif entry == own then
+        local room = min(amount, moves.remaining(level, state, now))
+        if room > 0 then moves.take(level, state, now, room, 0) end
+      else
+        recordPart(level, moves, state, own.limit.slowest, amount, 0)
+      end
     end
+  end
+end
+
+-- Settles a reservation, once. The row has its id, what was reserved, the moment that it was counted at and the wait before that, what
+-- was used, when it ends, and whether more than was reserved is counted beyond the limit. One that has ended was refunded: all that
+-- was used is counted. An id of 0 is that of no reservation.
+local function settle(ledger, rule, row)
+  local id, amount, moment, wait, actual, endsAt = row[4], row[5], row[6], row[7], row[8], row[9]
+  local list = ledger.reserved
+  local found = list and id > 0 and takeReserved(list, id)
+  if found == 0 or moment - wait <= ledger.since then return end
+  if not found and endsAt > now and not (list and list.unlisted > now) then return end
+  if not found and endsAt <= now then
+    amount = 0
+    if id > 0 then addReserved(ledger, id, now + SETTLED_US, 0, moment) end
+  end
+  ledger.isChanged, ledger.idleAt = true, false
+  continueChanged(ledger, rule)
+  if actual < amount then
+    refundAll(ledger, rule, now, amount - actual, moment)
+  elseif actual > amount then
+    overdraw(ledger, rule, actual - amount, row[10] == 1)
   end
 end

@@ -1,0 +1,1 @@
+export { type ClientOptions, createClient, type KnownLimit, type PacedFetch, type PacedInit } from './client.ts'

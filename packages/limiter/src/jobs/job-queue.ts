@@ -1,0 +1,430 @@
+import { AsyncResource } from 'node:async_hooks'
+import { EventEmitter } from 'node:events'
+import { DianaError } from '../errors.ts'
+import { JobHeap, precedes } from './job-heap.ts'
+
+/** The options of one job. */
+export interface ScheduleOptions {
+  /** Jobs of a higher priority begin first; those of one priority begin in the order in which they arrived. Default: 0. */
+  readonly priority?: number | undefined
+  /** The number of permits that the job takes; default: 1. */
+  readonly weight?: number | undefined
+  /** Takes the job out of the queue; one that has begun gets the signal as its argument. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/** The argument of a job. */
+export interface JobContext {
+  readonly signal: AbortSignal | undefined
+}
+
+/** The events of a queue of jobs. */
+export interface JobEvents {
+  /** A job has to wait. */
+  queued: []
+  /** A job begins. */
+  started: []
+  /** A job has ended. */
+  done: []
+  /** A job has thrown or rejected; its own promise rejects, too. */
+  failed: [error: unknown]
+  /** No job waits any more; some may still run. */
+  empty: []
+  /** No job waits or runs any more. */
+  idle: []
+}
+
+/** A job that a gate has let begin. */
+export interface Started {
+  end(failed: boolean): void
+}
+
+/**
+ * The answer of a gate: the job begins, or the gate is asked again in so many milliseconds, or earlier if a job ends. `Infinity`: only if
+ * a job ends, or by `reconsider`.
+ */
+export type Passage = Started | number
+
+/** Decides when jobs may begin. It keeps no queue: it is asked for the first job in order, and what it refuses costs nothing. */
+export interface Gate {
+  /** Throws, or rejects, if this job can never begin. */
+  take(weight: number, signal: AbortSignal | undefined): Passage | Promise<Passage>
+  /** The most answers that may be awaited at the same time, 1 or more. */
+  readonly width: number
+}
+
+/** A job whose end changes nothing. */
+export const freely: Started = { end: () => {} }
+
+/** Timers cannot be set for longer. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+/** A job that waits. It is a resource of its own, so that it runs with the caller's AsyncLocalStorage. */
+export class Job extends AsyncResource {
+  readonly work: (context: JobContext) => unknown
+  readonly priority: number
+  readonly turn: number
+  /** Most jobs have neither: a field less for each job that waits. */
+  readonly #rest: Pick<ScheduleOptions, 'weight' | 'signal'> | undefined
+  readonly resolve: (result: unknown) => void
+  /** Its place in the heap; -1 if it is not there. */
+  place = -1
+
+  constructor(
+    work: (context: JobContext) => unknown,
+    { priority = 0, weight = 1, signal }: ScheduleOptions,
+    turn: number,
+    resolve: (result: unknown) => void,
+  ) {
+    super('DianaJob', { requireManualDestroy: true })
+    this.work = work
+    this.priority = priority
+    this.turn = turn
+    this.#rest = weight === 1 && signal === undefined ? undefined : { weight, signal }
+    this.resolve = resolve
+  }
+
+  get weight(): number {
+    return this.#rest?.weight ?? 1
+  }
+
+  get signal(): AbortSignal | undefined {
+    return this.#rest?.signal
+  }
+
+  /** Rejects by `resolve`: a function less for each job that waits. */
+  reject(error: unknown): void {
+    this.resolve(Promise.reject(error))
+  }
+}
+
+/** A question to the gate whose answer is awaited. */
+interface Ask {
+  job: Job
+}
+
+const NO_OPTIONS: ScheduleOptions = {}
+const NO_SIGNAL: JobContext = { signal: undefined }
+
+/**
+ * Jobs in order of priority and then of arrival. Only the first one is offered to the gate, so a job of a higher priority overtakes all
+ * that wait, a job that is aborted has taken nothing, and the gate may change its limits at any time.
+ */
+export class JobQueue {
+  readonly #gate: Gate
+  readonly #heap = new JobHeap<Job>()
+  #events: EventEmitter<JobEvents> | undefined
+  #turns = 0
+  #running = 0
+  /** Questions to the gate, each with the job that it will let begin. */
+  readonly #asks = new Set<Ask>()
+  #timer: NodeJS.Timeout | undefined
+  /** The gate has let a job wait, and is not asked for others. */
+  #isHeld = false
+  #closed: Error | undefined
+  #isPumping = false
+  #isPaused = false
+  /** The jobs of each signal that others wait with, so that each signal has one listener. */
+  #bySignal: Map<AbortSignal, Set<Job>> | undefined
+  readonly #idle: (() => void)[] = []
+
+  constructor(gate: Gate) {
+    this.#gate = gate
+  }
+
+  /** See `JobEvents`. */
+  get events(): EventEmitter<JobEvents> {
+    this.#events ??= new EventEmitter<JobEvents>()
+    return this.#events
+  }
+
+  /** The number of jobs that wait. */
+  get waiting(): number {
+    return this.#heap.size + this.#asks.size
+  }
+
+  /** The number of jobs that run. */
+  get running(): number {
+    return this.#running
+  }
+
+  /** Runs a job as soon as it may begin; resolves to what it returns, and rejects with its error or with the signal's reason. */
+  schedule<T>(work: (context: JobContext) => T, options: ScheduleOptions = NO_OPTIONS): Promise<Awaited<T>> {
+    const { weight = 1, signal } = options
+    const fault = options === NO_OPTIONS ? undefined : faultOf(options)
+    if (typeof work !== 'function') return Promise.reject(new DianaError('BAD_CALL', 'a job must be a function'))
+    if (fault) return Promise.reject(new DianaError('BAD_CALL', fault))
+    if (this.#closed) return Promise.reject(this.#closed)
+    if (signal?.aborted) return Promise.reject(signal.reason)
+    if (this.#heap.size > 0 || this.#asks.size > 0 || this.#isPaused) return this.#enqueue(work, options)
+    let passage: Passage | Promise<Passage>
+    try {
+      passage = this.#gate.take(weight, signal)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+    if (typeof passage === 'object' && 'end' in passage) return this.#run(work, signal, passage) as Promise<Awaited<T>>
+    const promise = this.#enqueue<T>(work, options, true)
+    this.#hear(passage, this.#heap.shift()!)
+    return promise
+  }
+
+  /** Runs a job as `schedule` does, without options. It may be passed on by itself. */
+  readonly limit = <Args extends unknown[], T>(work: (...args: Args) => T, ...args: Args): Promise<Awaited<T>> =>
+    this.schedule(args.length === 0 ? (work as () => T) : () => work(...args))
+
+  /** Resolves when no job waits or runs. */
+  drain(): Promise<void> {
+    if (this.#isIdle) return Promise.resolve()
+    return new Promise(resolve => {
+      this.#idle.push(resolve)
+    })
+  }
+
+  /** Lets no job begin until `resume`; those that run go on. */
+  pause(): void {
+    this.#isPaused = true
+    this.#clearTimer()
+  }
+
+  resume(): void {
+    this.#isPaused = false
+    this.#pump()
+  }
+
+  /** Asks the gate again: its limits have changed, or something else has freed a place. */
+  reconsider(): void {
+    if (this.#heap.size > 0) this.#pump()
+  }
+
+  /** Rejects the jobs that wait, and all that come; those that run end as they do. */
+  close(error: Error): void {
+    this.#closed ??= error
+    this.clear(error)
+  }
+
+  /** Rejects the jobs that wait; returns how many. */
+  clear(reason: unknown = new DOMException('The jobs that waited were removed', 'AbortError')): number {
+    this.#clearTimer()
+    let count = 0
+    for (let job = this.#heap.shift(); job !== undefined; job = this.#heap.shift()) {
+      this.#leave(job)
+      job.reject(reason)
+      count++
+    }
+    if (count > 0) this.#afterLeaving()
+    return count
+  }
+
+  get #isIdle(): boolean {
+    return this.#running === 0 && this.#asks.size === 0 && this.#heap.size === 0
+  }
+
+  #enqueue<T>(work: (context: JobContext) => T, options: ScheduleOptions, isOffered = false): Promise<Awaited<T>> {
+    return new Promise(resolve => {
+      const job = new Job(work, options, this.#turns++, resolve as (result: unknown) => void)
+      this.#heap.add(job)
+      if (job.signal !== undefined) this.#listen(job, job.signal)
+      this.#events?.emit('queued')
+      // a job that comes first is offered: the one before it may need more permits
+      if (!isOffered && job.place === 0 && this.#asks.size < this.#gate.width) this.#pump()
+    })
+  }
+
+  /** Offers jobs to the gate until it lets none begin. */
+  #pump(): void {
+    if (this.#isPumping || this.#isPaused) return
+    this.#isPumping = true
+    this.#clearTimer()
+    this.#isHeld = false
+    try {
+      while (this.#heap.size > 0 && this.#asks.size < this.#gate.width && !this.#isHeld) {
+        const job = this.#heap.shift()!
+        let passage: Passage | Promise<Passage>
+        try {
+          passage = this.#gate.take(job.weight, job.signal)
+        } catch (error) {
+          this.#refuse(job, error)
+          continue
+        }
+        this.#hear(passage, job)
+      }
+    } finally {
+      this.#isPumping = false
+    }
+  }
+
+  /** Follows the gate's answer for a job that was taken out of the heap. */
+  #hear(passage: Passage | Promise<Passage>, job: Job): void {
+    if (typeof passage === 'number') this.#wait(passage, job)
+    else if (passage instanceof Promise) this.#follow(passage, { job })
+    else this.#start(job, passage)
+  }
+
+  #follow(passage: Promise<Passage>, ask: Ask): void {
+    const { signal } = ask.job
+    this.#asks.add(ask)
+    passage.then(
+      answer => {
+        this.#asks.delete(ask)
+        if (typeof answer !== 'number') this.#startFirst(ask.job, answer)
+        else if (this.#closed) this.#refuse(ask.job, this.#closed)
+        else if (ask.job.signal?.aborted) this.#refuse(ask.job, ask.job.signal.reason)
+        else this.#wait(answer, ask.job)
+        this.#pump()
+      },
+      error => {
+        this.#asks.delete(ask)
+        // the gate was asked for another job, which was aborted
+        if (signal?.aborted && ask.job.signal !== signal) this.#heap.add(ask.job)
+        else this.#refuse(ask.job, error)
+        this.#pump()
+      },
+    )
+  }
+
+  /** Answers may come in another order than the questions, or refuse a job and let a later one begin: the first of those jobs begins. */
+  #startFirst(asked: Job, started: Started): void {
+    let first = asked
+    let from: Ask | undefined
+    for (const ask of this.#asks) {
+      if (ask.job.weight !== asked.weight || !precedes(ask.job, first)) continue
+      first = ask.job
+      from = ask
+    }
+    const waiting = this.#heap.first
+    if (waiting !== undefined && waiting.weight === asked.weight && precedes(waiting, first)) {
+      this.#heap.delete(waiting)
+      this.#heap.add(asked)
+      first = waiting
+    } else if (from !== undefined) from.job = asked
+    if (first.signal?.aborted) {
+      // it has begun for the gate, and will not run
+      started.end(true)
+      this.#refuse(first, first.signal.reason)
+    } else this.#start(first, started)
+  }
+
+  /** Puts the job back to its place, and has the gate asked again. */
+  #wait(ms: number, job: Job): void {
+    this.#heap.add(job)
+    this.#isHeld = true
+    this.#clearTimer()
+    if (this.#isPaused || ms === Number.POSITIVE_INFINITY) return
+    this.#timer = setTimeout(
+      () => {
+        this.#timer = undefined
+        this.#pump()
+      },
+      Math.min(Math.max(0, ms), LONGEST_TIMER_MS),
+    )
+  }
+
+  #clearTimer(): void {
+    if (this.#timer === undefined) return
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+  }
+
+  #start(job: Job, started: Started): void {
+    this.#leave(job)
+    if (this.#heap.size === 0) this.#events?.emit('empty')
+    job.resolve(job.runInAsyncScope(this.#run, this, job.work, job.signal, started))
+  }
+
+  #refuse(job: Job, error: unknown): void {
+    this.#leave(job)
+    job.reject(error)
+    this.#afterLeaving()
+  }
+
+  /** Calls a job's function. What has to be done when it has ended is done before its caller hears of it. */
+  #run(work: (context: JobContext) => unknown, signal: AbortSignal | undefined, started: Started): Promise<unknown> {
+    this.#running++
+    this.#events?.emit('started')
+    let result: unknown
+    try {
+      result = work(signal === undefined ? NO_SIGNAL : { signal })
+    } catch (error) {
+      this.#end(started, true, error)
+      return Promise.reject(error)
+    }
+    if (!isThenable(result)) {
+      this.#end(started, false)
+      return Promise.resolve(result)
+    }
+    return result.then(
+      value => {
+        this.#end(started, false)
+        return value
+      },
+      error => {
+        this.#end(started, true, error)
+        throw error
+      },
+    ) as Promise<unknown>
+  }
+
+  #end(started: Started, failed: boolean, error?: unknown): void {
+    this.#running--
+    started.end(failed)
+    if (this.#events !== undefined) {
+      if (failed) this.#events.emit('failed', error)
+      else this.#events.emit('done')
+    }
+    if (this.#heap.size > 0) this.#pump()
+    else this.#afterLeaving()
+  }
+
+  #afterLeaving(): void {
+    if (!this.#isIdle) return
+    this.#clearTimer()
+    this.#events?.emit('idle')
+    for (const resolve of this.#idle.splice(0)) resolve()
+  }
+
+  #listen(job: Job, signal: AbortSignal): void {
+    this.#bySignal ??= new Map()
+    const known = this.#bySignal.get(signal)
+    if (known !== undefined) {
+      known.add(job)
+      return
+    }
+    const jobs = new Set([job])
+    this.#bySignal.set(signal, jobs)
+    signal.addEventListener('abort', this.#abort)
+  }
+
+  #leave(job: Job): void {
+    if (job.signal === undefined) return
+    const jobs = this.#bySignal?.get(job.signal)
+    if (jobs === undefined || !jobs.delete(job) || jobs.size > 0) return
+    this.#bySignal!.delete(job.signal)
+    job.signal.removeEventListener('abort', this.#abort)
+  }
+
+  readonly #abort = (event: Event): void => {
+    const signal = event.target as AbortSignal
+    // one for which the gate is being asked is rejected when the gate has answered
+    for (const job of [...(this.#bySignal?.get(signal) ?? [])]) {
+      const wasFirst = job.place === 0
+      if (!this.#heap.delete(job)) continue
+      this.#refuse(job, signal.reason)
+      if (wasFirst) this.#pump()
+    }
+  }
+}
+
+function isThenable(value: unknown): value is Promise<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as Promise<unknown>).then === 'function'
+}
+
+function faultOf({ priority = 0, weight = 1, signal }: ScheduleOptions): string | undefined {
+  if (typeof priority !== 'number' || Number.isNaN(priority))
+    return `priority must be a number, not ${String(priority)}`
+  if (!Number.isSafeInteger(weight) || weight < 1) {
+    return `weight must be a whole number of 1 or more, not ${String(weight)}`
+  }
+  if (signal !== undefined && typeof signal?.addEventListener !== 'function') return 'signal must be an AbortSignal'
+  return undefined
+}

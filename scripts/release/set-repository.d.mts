@@ -1,0 +1,1 @@
+export function setAddress(readme: string, url: string): string
