@@ -91,7 +91,7 @@ export function valueChecks(given: Readonly<Record<string, unknown>>): Checks {
     match: value => (value === 'none' ? undefined : match(value)),
     algorithm: oneOf(...Object.keys(algorithmTerms)),
     count: oneOf('local', 'distributed'),
-    whenFull: oneOf('refuse', 'wait', 'shadow'),
+    whenFull: oneOf('refuse', 'wait', 'shadow', 'drop'),
     queue: mapOf('queue', { size: whole(1, 100_000), timeout: duration, perCaller: whole(1, 100_000) }),
     whenStoreDown: oneOf('share', 'local', 'allow', 'refuse'),
     whenFailed: oneOf('pass', 'refuse'),
@@ -297,6 +297,7 @@ const match: Check = mapOf('match', {
   host: listOf(textBy(hostFault, 255), 1, 100),
   header: recordOf(listOf(text(0, 1024), 1, 100), headerFault),
   attribute: recordOf(listOf(text(0, 1024), 1, 100)),
+  websocket: oneOf('messages'),
 })
 
 function jwt(value: unknown): string | undefined {
