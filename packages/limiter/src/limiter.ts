@@ -185,13 +185,13 @@ export class Limiter<Id extends string = string> {
   }
 
   /** Makes a caller have used so much of a rule's limit, as of now; returns how much is left. More than the limit is all of it. */
-  async set(rule: string, who: Who, used: number): Promise<number> {
+  async set(rule: Id, who: Who, used: number): Promise<number> {
     this.#engine.assertOpen()
     return await setUsed(this.#engine.ruleNamed(rule), who, used, this.#engine)
   }
 
   /** Gives a caller back so much of what a rule has counted, such as after a correct login; returns how much is left. */
-  async reward(rule: string, who: Who, permits = 1): Promise<number> {
+  async reward(rule: Id, who: Who, permits = 1): Promise<number> {
     this.#engine.assertOpen()
     return await rewardUsed(this.#engine.ruleNamed(rule), who, permits, this.#engine)
   }
