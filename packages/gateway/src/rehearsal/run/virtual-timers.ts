@@ -37,7 +37,7 @@ export class VirtualTimers {
       this.#set(() => run(...given), ms),
     )
     this.#replace(globalThis, 'setInterval', (run: (...given: unknown[]) => void, ms = 1, ...given: unknown[]) =>
-      this.#repeat(() => run(...given), ms),
+      this.#every(() => run(...given), ms),
     )
     this.#replace(globalThis, 'setImmediate', (run: (...given: unknown[]) => void, ...given: unknown[]) =>
       this.#set(() => run(...given), 0),
@@ -79,7 +79,7 @@ export class VirtualTimers {
     })
   }
 
-  #repeat(run: () => void, ms: number): Handle {
+  #every(run: () => void, ms: number): Handle {
     let isOver = false
     const step = (): void => {
       if (isOver) return
