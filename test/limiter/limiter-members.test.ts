@@ -19,7 +19,7 @@ async function create(by: string | string[] = 'account'): Promise<Limiter> {
 
 const call = { method: 'GET', path: '/', attributes: { account: 'ann' }, ip: '203.0.113.9' }
 
-it('a limiter has the 21 members that the docs list', async () => {
+it('a limiter has the 22 members that the docs list', async () => {
   const limiter = await create()
   const members = Object.getOwnPropertyNames(Limiter.prototype).filter(name => name !== 'constructor')
   expect([...members, ...Object.keys(limiter)].sort()).toEqual([
@@ -36,6 +36,7 @@ it('a limiter has the 21 members that the docs list', async () => {
       'explain',
       'get',
       'grant',
+      'jobs',
       'peek',
       'removeRule',
     ],

@@ -41,12 +41,12 @@ describe('completion by the schema of the rule file', () => {
     ['rules:\n  - { id: a, match: { path: [/a, /b], m|', 'm'],
   ])('match completes the options of match: %j', (text, prefix) => {
     expect(at(text)).toMatchObject({ prefix, kind: 'key', path: ['rules', '[]', 'match'] })
-    expect(at(text).words).toEqual(['path', 'method', 'host', 'header', 'attribute'])
+    expect(at(text).words).toEqual(['path', 'method', 'host', 'header', 'attribute', 'websocket'])
   })
 
   it('a value completes to the values that the schema lists', () => {
-    expect(at('rules:\n  - id: a\n    whenFull: |').words).toEqual(['refuse', 'wait', 'shadow'])
-    expect(at('rules:\n  - { id: a, whenFull: s|').words).toEqual(['refuse', 'wait', 'shadow'])
+    expect(at('rules:\n  - id: a\n    whenFull: |').words).toEqual(['refuse', 'wait', 'shadow', 'drop'])
+    expect(at('rules:\n  - { id: a, whenFull: s|').words).toEqual(['refuse', 'wait', 'shadow', 'drop'])
     expect(at('rules:\n  - id: a\n    enabled: |').words).toEqual(['true', 'false'])
     expect(at('rules:\n  - id: a\n    algorithm: t|').words).toEqual(
       expect.arrayContaining(['token-bucket', 'sliding-window', 'concurrency']),

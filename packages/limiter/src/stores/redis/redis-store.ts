@@ -22,6 +22,7 @@ import {
   type RedisCharge,
   type RedisCounter,
   type RedisCounterRule,
+  redisCharge,
   redisCounter,
 } from './counter.ts'
 import { type Engine, engineWith } from './engine/engine.ts'
@@ -246,6 +247,8 @@ export class RedisStore implements SharedStore {
 
   /** Keys with counts, at most `most`. */
   async keys(counter: RedisCounter, most: number): Promise<string[]> {
+    // what was asked before is counted before the keys are listed
+    await this.#ask({ what: 'look', charges: [redisCharge(counter)] })
     const found = new Set<string>()
     const [head = ''] = counter.ledgerKeyOf('').split('{*}')
     await this.#scan(`${escapePattern(head)}{*}`, names => {

@@ -154,7 +154,13 @@ local function catchUp(ledger, rule, row)
     local due = max(0, known + room - most) + missing
     if level.setsMoment then due, room = known, known end
     local taken = min(due, room)
-    if moments > 0 and moves.insert then
+    if rule.stated then
+      -- the other limits of the caller learn of the same calls
+      if taken > 0 then
+        moves.take(level, state, now, taken, 0)
+        recordInOthers(ledger, rule, own, taken, 0)
+      end
+    elseif moments > 0 and moves.insert then
       insertCalls(level, moves, state, row, at + 2, most)
     elseif taken > 0 and moments > 0 and moves.endsAt and moves.endsAt(level, blank(level.slots), now) == 0 then
       continueWindow(level, moves, state, windowUs, taken, now + row[at + 1 + moments * 3])
@@ -166,7 +172,7 @@ local function catchUp(ledger, rule, row)
     reply[n] = due - taken
   end
   -- other versions get what is known to be used from their own processes
-  for _, entry in ipairs(missed > 0 and ledger.entries or {}) do
+  for _, entry in ipairs(missed > 0 and not rule.stated and ledger.entries or {}) do
     if entry ~= own then record(entry, own, missed, 0) end
   end
   ledger.isChanged, ledger.idleAt = true, false
