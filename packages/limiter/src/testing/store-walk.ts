@@ -283,7 +283,8 @@ export class StoreWalk {
     this.#receipts = this.#receipts.filter(receipt => receipt.table !== table)
     const { gate, ...rule } = this.#createRule(id, algorithm, dice)
     this.#rules[place] = { ...rule, gate }
-    for (const key of KEYS) await this.#redis.reset(gate.counter, key)
+    // Redis would go on with calls that the rule has counted before it counted slots, which memory has forgotten
+    for (const { counter } of [rule, gate]) for (const key of KEYS) await this.#redis.reset(counter, key)
     this.#now++
   }
 }
