@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks'
 
-/** In the names of the hashes that hold counts. */
-const COUNTS = '{'
+/** The command that counts calls. */
+const COUNTS = 'FCALL'
 
 /** This process's clock, in microseconds since 1970. */
 export const clockUs = () => (performance.timeOrigin + performance.now()) * 1000
@@ -33,7 +33,7 @@ export class RedisClockProbe {
   send = async command => {
     // who is there, and what was counted by the minute, judges nobody
     const client = this.#clientOf(command)
-    if (!command.some(word => word.includes(COUNTS))) return await client.call(...command)
+    if (command[0] !== COUNTS) return await client.call(...command)
     const turn = this.#currentTurn()
     const sentAt = clockUs()
     const answers = await client.pipeline([['time'], ['call', ...command], ['time']]).exec()

@@ -47,7 +47,7 @@ export function Why({ comment, isNoted, change, onComment, onNote }: WhyProps): 
 
 const MOST_FINDINGS = 20
 
-/** What is odd about the rules: those that have no effect first. */
+/** Lists findings about the rules: rules without effect first. */
 export function OddRules({ change }: { readonly change: DocumentChange }): JSX.Element | null {
   const { review: texts } = changeMessages.value
   const faults = change.findings.filter(({ isFault }) => isFault)

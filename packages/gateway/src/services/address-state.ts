@@ -144,7 +144,7 @@ export interface HealthState {
 const mostDoublings = 4
 
 /**
- * Judges one address by calls and checks. After so many failures in a row it rests; then one call tries it, and either it is well
+ * Judges one address by calls and checks. After a configured number of failures in a row it rests; then one call tries it, and either it is well
  * again or it rests for twice as long, up to sixteen times the first rest. Checks have a say of their own: an address is healthy if
  * neither calls nor checks speak against it.
  */

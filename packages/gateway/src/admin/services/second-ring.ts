@@ -26,7 +26,7 @@ export class SecondRing {
     return this.#numbers[second % this.#numbers.length]!
   }
 
-  /** Returns the sum of so many seconds up to and with one. */
+  /** Returns the sum of the `count` seconds that end with `second`. */
   sum(second: number, count: number): number {
     let sum = 0
     for (let at = second - count + 1; at <= second; at++) sum += this.at(at)
@@ -41,7 +41,7 @@ export class SecondRing {
     })
   }
 
-  /** Returns the numbers of so many seconds, oldest first. */
+  /** Returns the numbers of the `count` seconds that end with `second`, oldest first. */
   read(second: number, count: number): number[] {
     return Array.from({ length: count }, (_, index) => this.at(second - count + 1 + index))
   }

@@ -9,7 +9,7 @@ import { runCase } from '../run/run-case.ts'
 export interface RecordOptions {
   readonly log: string
   readonly format: string | undefined
-  /** Reading ends after so many calls, so that live traffic can be recorded. */
+  /** The number of calls after which reading ends, so that live traffic can be recorded. */
   readonly most: number
   readonly input: AsyncIterable<string | Uint8Array>
 }

@@ -57,14 +57,14 @@ function fractionEnd(text: string): number {
   return at
 }
 
-/** Seconds since 1970 with up to six decimals, read without a rounding error; NaN if it is none. */
+/** Reads seconds since 1970 with up to six decimals, without a rounding error; NaN if it is none. */
 export function parseSeconds(text: string): number {
   const parts = /^(\d{1,11})(?:\.(\d{1,9}))?$/.exec(text)
   if (parts === null) return Number.NaN
   return Number(parts[1]) * 1e6 + Number((parts[2] ?? '').slice(0, 6).padEnd(6, '0'))
 }
 
-/** Returns a duration in a unit of so many microseconds; NaN for a hyphen and for what is no number. */
+/** Returns a duration in microseconds, from a number of units; NaN for a hyphen and for text that is no number. */
 export function parseDurationUs(text: string, unitUs: number): number {
   if (!/^\d{1,17}(?:\.\d{1,9})?$/.test(text)) return Number.NaN
   return Math.round(Number(text) * unitUs)
