@@ -64,9 +64,16 @@ async function expectAccessible(shown: Page): Promise<void> {
   expect(grave.map(({ id, nodes }) => ({ id, at: nodes.map(({ html }) => html) }))).toEqual([])
 }
 
-beforeEach(async () => {
-  await page.goto(`${diana.admin}/#/now`)
+/** The rules at the first try of a test, for its second one. */
+const atFirstTry = new Map<string, string>()
+
+beforeEach(async ({ task }) => {
+  const text = atFirstTry.get(task.id)
+  if (text === undefined) atFirstTry.set(task.id, file())
+  else if (text !== file()) writeFileSync(config, text)
   await page.goto(`${diana.admin}/#/rules`)
+  // two addresses of one document that follow each other at once may leave the view, and what it says of the last change, as it was
+  await page.reload()
 })
 
 describe('rules by form', () => {
