@@ -17,6 +17,7 @@ export type WarningCode =
   | 'DIANA_STORE_EVICTS'
   | 'DIANA_STORE_FUNCTIONS'
   | 'DIANA_STORE_LOST_COUNTS'
+  | 'DIANA_COUNTS_APART'
   | 'DIANA_RESERVATION_IGNORED'
   | 'DIANA_CLOCK_STEPPED'
   | 'DIANA_WAIT_OVERDUE'
@@ -71,6 +72,9 @@ const mistakes: Readonly<Record<WarningCode, string>> = {
   DIANA_STORE_LOST_COUNTS:
     'Redis has lost its counts, and the processes restore what they know: flush no database that Diana counts in, let Redis ' +
     'save to disk, and set maxmemory-policy to noeviction',
+  DIANA_COUNTS_APART:
+    'processes of another release use this Redis and count under other names, so that up to twice the limit may pass: end the old ' +
+    'processes soon',
   DIANA_RESERVATION_IGNORED:
     'Redis has reservations of permits that cannot be read, which are ignored: let no other program write to keys with the prefix ' +
     'of Diana',

@@ -31,7 +31,9 @@ export async function openStore(
   if (given && 'custom' in given) return openCustom(given.custom, isObserver)
   const connection = await connectRedis(targetIn(given?.redis, urls))
   const { send, masters, isCluster, close, reconnect, onReady, onLost, lastError } = connection
-  const members = new RedisRegistry(send, fleetName(prefix))
+  const members = new RedisRegistry(send, fleetName(prefix), (apart, size) => {
+    warnOnce('DIANA_COUNTS_APART', `${apart} of the ${size} processes that use the prefix ${prefix}`)
+  })
   const adviseOnMemory = (): void => void warnOfEviction(send)
   onReady?.(adviseOnMemory)
   return {

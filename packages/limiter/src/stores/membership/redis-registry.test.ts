@@ -1,5 +1,6 @@
 import { type RedisServer, startRedis } from '@test/servers/redis-server'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { SendCommand } from '../redis/send-command.ts'
 import { fleetName, RedisRegistry } from './redis-registry.ts'
 
 let server: RedisServer
@@ -50,6 +51,40 @@ describe('the membership registry in Redis', () => {
     const seconds = Number((await server.client.time())[0])
     for (const key of KEYS) await server.client.zadd(key, key.endsWith('ids') ? 0 : (seconds - 3) * 1000, 'zzz')
     expect(await one.register(here)).toMatchObject({ size: 3, heard: 2, back: 1 })
+  })
+
+  it('the membership registry tells of members that count in another format, once they are there and until they are gone', async () => {
+    const told: number[][] = []
+    const send: SendCommand = ([command, ...args]) => server.client.call(command!, ...args)
+    const registry = new RedisRegistry(send, fleetName('diana'), (apart, size) => told.push([apart, size]))
+    await join().register(here)
+    await registry.register(here)
+    expect(told).toEqual([])
+    const now = Number((await server.client.time())[0]) * 1000
+    // ids of a release that named no format, and of one whose format sorts after this one
+    for (const id of ['0123456789abcdef', 'fedcba9876543210', 'other:0123', 'caller-keyz:1', 'caller-keys'])
+      for (const key of KEYS) await server.client.zadd(key, key === IDS ? 0 : now, id)
+    await registry.register(here)
+    expect(told).toEqual([[5, 7]])
+    for (const key of KEYS) await server.client.zadd(key, key === IDS ? 0 : 1, 'fedcba9876543210')
+    await registry.register(here)
+    expect(told.at(-1)).toEqual([4, 6])
+  })
+
+  it('the membership registry registers for a user who may not use ZLEXCOUNT', async () => {
+    await server.client.call('ACL', 'SETUSER', 'small', 'on', '>small', '~*', '+@all', '-zlexcount')
+    const other = server.client.duplicate({ username: 'small', password: 'small' })
+    const told: number[] = []
+    const registry = new RedisRegistry(
+      ([command, ...args]) => other.call(command!, ...args),
+      fleetName('diana'),
+      apart => {
+        told.push(apart)
+      },
+    )
+    expect(await registry.register(here)).toMatchObject({ size: 1, rank: 0 })
+    expect(told).toEqual([])
+    other.disconnect()
   })
 
   it('the membership registry has another era after Redis has lost its data, and expires after a day', async () => {

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { FORMAT } from '../redis/counter.ts'
 import { evaluate, scriptOf } from '../redis/script/evaluate-script.ts'
 import { attend } from '../redis/script/generated.ts'
 import type { SendCommand } from '../redis/send-command.ts'
@@ -16,16 +17,21 @@ const KEPT_MS = 86_400_000
 
 const ATTEND = scriptOf(attend)
 
+/** Gets how many members count in another format, in keys of other names, and how many there are in all. */
+export type ApartListener = (apart: number, size: number) => void
+
 /** The members of all processes that count in one Redis under one prefix. */
 export class RedisRegistry implements MembershipRegistry {
   readonly #send: SendCommand
   readonly #keys: readonly string[]
-  readonly #id = randomBytes(8).toString('hex')
+  readonly #id = `${FORMAT}:${randomBytes(8).toString('hex')}`
+  readonly #onApart: ApartListener | undefined
   readonly #shares: RedisShares
 
   /** `name` is what the names of its keys begin with; braces in it keep them in one slot. */
-  constructor(send: SendCommand, name: string) {
+  constructor(send: SendCommand, name: string, onApart?: ApartListener) {
     this.#send = send
+    this.#onApart = onApart
     this.#keys = [`${name}:heard`, `${name}:back`, `${name}:ids`, `${name}:era`]
     this.#shares = new RedisShares(send, { name })
   }
@@ -35,10 +41,11 @@ export class RedisRegistry implements MembershipRegistry {
     const args = [this.#id, String(Math.ceil(withinMs)), String(memberMs), era, String(KEPT_MS), isBack ? '1' : '0']
     const reply = await evaluate(this.#send, ATTEND, this.#keys, args)
     const [mark, ...numbers] = Array.isArray(reply) ? reply : []
-    const [size, rank, heard, back] = numbers.map(Number)
-    if (typeof mark !== 'string' || ![size, rank, heard, back].every(Number.isInteger)) {
+    const [size, rank, heard, back, apart] = numbers.map(Number)
+    if (typeof mark !== 'string' || ![size, rank, heard, back, apart].every(Number.isInteger)) {
       throw new UnreadableReply('who is there', reply)
     }
+    if (apart! > 0) this.#onApart?.(apart!, size!)
     return { era: mark, size: size!, rank: rank!, heard: heard!, back: back! }
   }
 

@@ -5,6 +5,9 @@ import { leaseTermsOf } from '../leases/lease-terms.ts'
 import { canContinue } from '../memory/limit-family.ts'
 import { type FleetCharge, type FleetCounter, type FleetRule, fleetCharge } from '../store.ts'
 
+/** Names how counts are stored: another one whenever processes with and without a change would not find each other's counts. */
+export const FORMAT = 'caller-keys'
+
 /** The concurrency slots of a process that renews nothing for so long are released. */
 export const LEASE_MS = 5000
 

@@ -5,6 +5,9 @@
 --   KEYS[2]  sorted set: the same, of the members that are back only
 --   KEYS[3]  sorted set: each member with the score 0, so in the order of their ids, which gives the ranks
 --   KEYS[4]  the era: created once, and another one when Redis has lost its memory
+--
+--   ARGV[1]  its id, which begins with the format in which it counts, and a colon
+--
 -- So many members that are gone are removed by one heartbeat, so that none takes long.
 local MOST_REMOVED = 100
 local time = redis.call('TIME')
@@ -41,7 +44,11 @@ if not redis.call('SET', KEYS[4], era, 'NX') then
 end
 for k = 1, 4 do redis.call('PEXPIRE', KEYS[k], keptMs) end
 local since = text(now - withinMs)
+local size, format = redis.call('ZCARD', ids), id:match('^[^:]*')
+-- all members have one score, so they are in the order of their ids, and `;` follows the colon; a user of Redis may lack the command
+local alike = redis.pcall('ZLEXCOUNT', ids, '[' .. format .. ':', '(' .. format .. ';')
 return {
-  era, redis.call('ZCARD', ids), redis.call('ZRANK', ids, id),
+  era, size, redis.call('ZRANK', ids, id),
   redis.call('ZCOUNT', heard, since, '+inf'), redis.call('ZCOUNT', back, since, '+inf'),
+  type(alike) == 'number' and size - alike or 0,
 }
