@@ -15,6 +15,7 @@ import {
   type StoreWatcher,
 } from '../store.ts'
 import { UnreadableReply } from '../store-error.ts'
+import { BATCH_CALLS, batchesOf, bySlot } from './batches.ts'
 import { ClockSteps } from './clock-steps.ts'
 import {
   callerOf,
@@ -31,9 +32,9 @@ import { compareEra, type Era, Eras } from './era.ts'
 import { HeldSlots } from './held-slots.ts'
 import { readReply } from './read-reply.ts'
 import { type BatchTerms, encodeBatch } from './request-writer.ts'
+import { escapePattern, scan } from './scan.ts'
 import type { RedisCatchUp, RedisLease, Refund, ScriptRequest } from './script-request.ts'
 import type { SendCommand } from './send-command.ts'
-import { slotOf } from './slot.ts'
 import { UsedVersions } from './used-versions.ts'
 
 export interface RedisStoreOptions {
@@ -55,12 +56,6 @@ export interface RedisStoreOptions {
 /** A request, and what gets its answer. */
 type Pending = ScriptRequest & { readonly listener: AnswerListener }
 
-/**
- * So many calls or charges at most run in one function call, for it must not keep the server for long; one call is never cut.
- * Few enough that, with many calls under way, the server judges one batch while this process reads the answers to another.
- */
-const BATCH_CALLS = 32
-const BATCH_CHARGES = 128
 /** If nothing is under way, and of late no more calls were than these, none waits for the turn to end. */
 const FEW_CALLS = 8
 /** Concurrency slots are renewed so long after a request was lost, and again as long as that fails. */
@@ -71,9 +66,6 @@ const MOST_TRIES = 10
 const LINGER_MS = 1000
 /** With a clock given from outside, time in Redis and time in the test run at different speeds. */
 const TEST_LINGER_MS = 600_000
-/** How many keys of Redis are looked at in one step to list those of a rule, and in how many steps at most. */
-const SCANNED = 1000
-const MOST_SCANS = 2000
 
 /**
  * Counts in Redis, for the whole fleet. All calls of one turn of the event loop travel in one function call, or in two where
@@ -165,13 +157,13 @@ export class RedisStore implements SharedStore {
     this.#changed.clear()
     const lock = `${this.#prefix}:changed:${counters.map(({ mark }) => mark).join()}`
     if (!this.#now && (await this.#send(['SET', lock, '1', 'PX', String(LINGER_MS), 'NX'])) === null) return
-    await this.#scan(`${escapePattern(this.#prefix)}:*`, async names => {
+    await scan(this.#masters?.() ?? [], `${escapePattern(this.#prefix)}:*`, async names => {
       const renewals = names.flatMap(name => {
         const counter = counters.find(one => !one.needsRelease && callerOf(one, name) !== undefined)
         return counter ? [{ counter, key: callerOf(counter, name)!, least: 0, most: 0 }] : []
       })
       await Promise.all(renewals.map(renewal => this.#ask({ what: 'renew', charges: [renewal] })))
-      return true
+      return !this.#closed
     })
   }
 
@@ -251,33 +243,14 @@ export class RedisStore implements SharedStore {
     await this.#ask({ what: 'look', charges: [redisCharge(counter)] })
     const found = new Set<string>()
     const [head = ''] = counter.ledgerKeyOf('').split('{*}')
-    await this.#scan(`${escapePattern(head)}{*}`, names => {
+    await scan(this.#masters?.() ?? [], `${escapePattern(head)}{*}`, names => {
       for (const name of names) {
         const key = callerOf(counter, name)
         if (key !== undefined && found.size < most) found.add(key)
       }
-      return found.size < most
+      return found.size < most && !this.#closed
     })
     return [...found]
-  }
-
-  /**
-   * Lists keys, some at a time, until `visit` returns false. Redis lists its keys in no order, so that a rule with few callers among
-   * many keys takes long.
-   */
-  async #scan(pattern: string, visit: (names: string[]) => boolean | Promise<boolean>): Promise<void> {
-    const scanNode = async (send: SendCommand): Promise<void> => {
-      let cursor = '0'
-      for (let scans = 0; scans < MOST_SCANS && !this.#closed; scans++) {
-        const reply: unknown = await send(['SCAN', cursor, 'MATCH', pattern, 'COUNT', String(SCANNED)])
-        const [next, names] = Array.isArray(reply) ? (reply as [unknown, unknown]) : []
-        if (!Array.isArray(names)) throw new UnreadableReply('keys', reply)
-        if (!(await visit(names.map(String)))) return
-        cursor = String(next)
-        if (cursor === '0') return
-      }
-    }
-    await Promise.all((this.#masters?.() ?? []).map(scanNode))
   }
 
   /** Forgets what is counted for one key of a rule. */
@@ -482,19 +455,6 @@ function noteWhatMatters(requests: readonly ScriptRequest[], era: Era, askedAtMs
   }
 }
 
-/** Things put together by the slot of a Cluster that they belong to, in their order. */
-function bySlot<T>(things: readonly T[], keyed: (thing: T) => { counter: RedisCounter; key: string }): T[][] {
-  const groups = new Map<number, T[]>()
-  for (const thing of things) {
-    const { counter, key } = keyed(thing)
-    const slot = slotOf(counter.ledgerKeyOf(key))
-    const group = groups.get(slot)
-    if (group) group.push(thing)
-    else groups.set(slot, [thing])
-  }
-  return [...groups.values()]
-}
-
 /** Sends a command to several nodes, and fails if one of them does, once all have answered. */
 function toAll(nodes: () => readonly SendCommand[]): SendCommand {
   return async command => {
@@ -502,27 +462,4 @@ function toAll(nodes: () => readonly SendCommand[]): SendCommand {
     const failure = outcomes.find(outcome => outcome.status === 'rejected')
     if (failure) throw failure.reason
   }
-}
-
-/** Text that stands for itself in a pattern of Redis. */
-function escapePattern(text: string): string {
-  return text.replace(/[*?[\]\\^]/g, '\\$&')
-}
-
-/** Cuts what is pending into batches of few charges; one that has many is a batch of its own. */
-function batchesOf(pending: readonly Pending[]): Pending[][] {
-  const batches: Pending[][] = []
-  let batch: Pending[] = []
-  let room = 0
-  for (const one of pending) {
-    const size = one.charges.length
-    if (size > room || batch.length === BATCH_CALLS) {
-      batch = []
-      batches.push(batch)
-      room = BATCH_CHARGES
-    }
-    batch.push(one)
-    room -= size
-  }
-  return batches
 }
