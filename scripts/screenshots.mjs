@@ -4,7 +4,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -12,6 +11,7 @@ import { parseArgs } from 'node:util'
 import { chromium } from 'playwright-core'
 import { createDemoService, demoRules } from '../packages/gateway/dist/demo/demo.js'
 import { startDemoTraffic } from '../packages/gateway/dist/demo/demo-traffic.js'
+import { freePort } from '../test/helpers/free-port.mjs'
 import { findProgram } from './programs.mjs'
 import { root } from './run.mjs'
 
@@ -182,14 +182,6 @@ async function photograph(page, file) {
   const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 82 })
   writeFileSync(file, Buffer.from(data, 'base64'))
   await session.detach()
-}
-
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address()
-  server.close()
-  return port
 }
 
 function start(command, args) {

@@ -1,12 +1,28 @@
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
-/** A port of this machine that nobody listens on. */
+// Systems give ports above 32767 to connections, and to servers that ask for any port: one of those could be taken before the
+// program that gets its number listens on it. Programs that name no port of their own in the range below use few of it.
+const FIRST = 10_000
+const LAST = 32_000
+const given = new Set()
+
+/** A port of this machine that nobody listens on, nor gets before it is used; each one is given once. */
 export async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address()
-  server.close()
-  await once(server, 'close')
-  return port
+  for (;;) {
+    const port = randomInt(FIRST, LAST)
+    if (given.has(port)) continue
+    const server = createServer()
+    const listening = once(server.listen(port, '127.0.0.1'), 'listening')
+    const isFree = await listening.then(
+      () => true,
+      () => false,
+    )
+    if (!isFree) continue
+    given.add(port)
+    server.close()
+    await once(server, 'close')
+    return port
+  }
 }

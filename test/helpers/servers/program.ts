@@ -1,7 +1,5 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
-import { createServer } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 
 /** A real server that a test started. */
@@ -40,14 +38,7 @@ export async function startProgram(
   }
 }
 
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
+export { freePort } from '../free-port.mjs'
 
 /** Starts a server on free ports, and again on others if it ends because another program has taken one of them by then. */
 export async function onFreePorts<Server>(start: () => Promise<Server>): Promise<Server> {
