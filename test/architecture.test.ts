@@ -8,7 +8,10 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 interface Layers {
   /** Files and folders that import only each other; everything may import them. */
   readonly bottom: readonly string[]
-  /** What else a folder, or a file of the top level, may import; one without a list may import all. */
+  /**
+   * What else a folder, or a file of the top level, may import: only what is listed above it. Entries, which are files, have no list
+   * and may import all.
+   */
   readonly mayImport: Readonly<Record<string, readonly string[]>>
 }
 
@@ -32,15 +35,13 @@ const packages: Readonly<Record<string, Layers>> = {
       limits: ['algorithms', 'dimensions', 'rules', 'stores', 'sources', 'decision'],
       jobs: [],
       pacing: ['algorithms', 'jobs', 'stores'],
-      'rule-jobs': ['answers', 'decision', 'engine', 'jobs'],
       client: ['jobs', 'pacing', 'stores'],
-      messages: ['filters', 'limiter', 'verdict'],
-      context: ['filters', 'verdict'],
       'limiter-status': ['algorithms', 'overload', 'rules', 'stores', 'reload'],
       engine: [
         ...['algorithms', 'decision', 'dimensions', 'limiter-status', 'limits', 'overload', 'queue', 'reload', 'rules'],
         ...['stats', 'stores', 'verdict'],
       ],
+      'rule-jobs': ['answers', 'decision', 'engine', 'jobs'],
       limiter: ['decision', 'engine', 'jobs', 'limiter-status', 'rule-jobs', 'rules', 'verdict'],
       create: [
         'algorithms',
@@ -61,19 +62,11 @@ const packages: Readonly<Record<string, Layers>> = {
       metrics: ['engine', 'limiter', 'limiter-status', 'stats', 'verdict'],
       decorators: ['limiter', 'engine', 'algorithms', 'answers', 'dimensions', 'rules', 'reload', 'verdict'],
       filters: [
-        ...[
-          'algorithms',
-          'answers',
-          'create',
-          'limiter',
-          'engine',
-          'costs',
-          'decision',
-          'verdict',
-          'rules',
-          'decorators',
-        ],
+        ...['algorithms', 'answers', 'create', 'limiter', 'engine', 'costs', 'decision', 'verdict', 'rules'],
+        'decorators',
       ],
+      messages: ['filters', 'limiter', 'verdict'],
+      context: ['filters', 'verdict'],
       testing: [
         ...[
           'admin',
@@ -118,9 +111,9 @@ const packages: Readonly<Record<string, Layers>> = {
       figures: ['api', '../../limiter/src/common/step-ring.ts'],
       charts: ['api', 'figures'],
       parts: ['api', 'figures', 'charts'],
+      editor: ['api', 'parts'],
       rules: ['api', 'figures', 'charts', 'parts', 'editor'],
       now: ['api', 'figures', 'charts', 'parts', 'rules'],
-      editor: ['api', 'parts'],
       callers: ['api', 'figures', 'charts', 'parts', 'rules'],
       services: ['api', 'figures', 'charts', 'parts'],
       views: ['api', 'callers', 'charts', 'editor', 'figures', 'now', 'parts', 'rules', 'services'],
@@ -143,15 +136,10 @@ function importsOf(file: string): string[] {
   )
 }
 
-/**
- * The folder of a file at the top of `src`, or its own name there; a folder below has a layer of its own if it is listed, and a file of
- * another package is one by itself.
- */
-function layerOf(source: string, file: string, listed: readonly string[] = []): string {
+/** The folder of a file at the top of `source`, or its own name there; a file of another package is a layer by itself. */
+function layerOf(source: string, file: string): string {
   const path = relative(source, file)
-  if (path.startsWith('..')) return path
-  const inner = listed.find(name => name.includes('/') && path.startsWith(`${name}/`))
-  return inner ?? path.split('/')[0]!.replace(/\.tsx?$/, '')
+  return path.startsWith('..') ? path : path.split('/')[0]!.replace(/\.tsx?$/, '')
 }
 
 /** The relative imports of each file of a package. */
@@ -193,7 +181,7 @@ function findCycle(
 describe.each(Object.entries(packages))('the imports of the %s package', (name, { bottom, mayImport }) => {
   const source = join(root, 'packages', name, 'src')
   const graph = importGraph(source)
-  const layer = (file: string): string => layerOf(source, file, Object.keys(mayImport))
+  const layer = (file: string): string => layerOf(source, file)
   const arrows = [...graph].flatMap(([file, targets]) =>
     targets.map(target => ({ file, from: layer(file), to: layer(target) })),
   )
@@ -217,6 +205,16 @@ describe.each(Object.entries(packages))('the imports of the %s package', (name, 
     expect(notAllowed(layer, bottom)).toEqual([])
   })
 
+  it(`in the ${name} package each folder has a list, and lists name only the layers above their own`, () => {
+    const order = [...bottom, ...Object.keys(mayImport)]
+    const folders = [...graph.keys()].filter(file => dirname(file) !== source).map(layer)
+    const upward = Object.entries(mayImport).flatMap(([from, allowed]) =>
+      allowed.filter(to => order.indexOf(to) > order.indexOf(from)).map(to => `${from} → ${to}`),
+    )
+    expect(folders.filter(folder => !order.includes(folder))).toEqual([])
+    expect(upward).toEqual([])
+  })
+
   it(`the sources of the ${name} package import nothing of test/, and no folder of it is for tests only`, () => {
     const ofTests = [...graph.keys()].filter(file => importsOf(file).some(target => /^@test\/|\/test\//.test(target)))
     const folders = readdirSync(source, { recursive: true, encoding: 'utf8' })
@@ -230,41 +228,71 @@ describe.each(Object.entries(packages))('the imports of the %s package', (name, 
 })
 
 describe('arrows between folders go one way', () => {
-  /** The folders, and the files beside them, with the ones that each imports; imports of types count. */
-  function folderGraph(source: string): Map<string, string[]> {
-    const folders = new Map<string, Set<string>>()
-    for (const [file, targets] of importGraph(source)) {
-      const from = layerOf(source, file)
-      const found = folders.get(from) ?? new Set()
-      folders.set(from, found)
-      for (const target of targets) if (!relative(source, target).startsWith('..')) found.add(layerOf(source, target))
-      found.delete(from)
+  /** The folders in one folder with those that each imports, types included; `withFiles` counts the files beside them, too. */
+  function folderGraph(
+    folder: string,
+    imports: ReadonlyMap<string, readonly string[]>,
+    withFiles: boolean,
+  ): Map<string, string[]> {
+    const within = (file: string): boolean => file.startsWith(`${folder}/`)
+    const isNode = (file: string): boolean => within(file) && (withFiles || relative(folder, file).includes('/'))
+    const found = new Map<string, Set<string>>()
+    for (const [file, targets] of imports) {
+      if (!isNode(file)) continue
+      const from = layerOf(folder, file)
+      const known = found.get(from) ?? new Set()
+      found.set(from, known)
+      for (const target of targets.filter(isNode)) known.add(layerOf(folder, target))
+      known.delete(from)
     }
-    return new Map([...folders].map(([folder, found]) => [folder, [...found]]))
+    return new Map([...found].map(([name, known]) => [name, [...known]]))
   }
 
-  describe.each([
-    'packages/limiter/src',
-    'packages/limiter/src/stores',
-    'packages/gateway/src',
-    'packages/dashboard/src',
-  ])('in %s', path => {
-    const graph = folderGraph(join(root, path))
+  function pairsOf(graph: ReadonlyMap<string, readonly string[]>): string[] {
+    return [...graph].flatMap(([folder, targets]) =>
+      targets.filter(target => folder < target && graph.get(target)?.includes(folder)).map(one => `${folder} ↔ ${one}`),
+    )
+  }
 
-    it(`no two folders of ${path} import each other`, () => {
-      expect(graph.size).toBeGreaterThan(10)
-      const pairs = [...graph].flatMap(([folder, targets]) =>
-        targets
-          .filter(target => folder < target && graph.get(target)?.includes(folder))
-          .map(one => `${folder} ↔ ${one}`),
-      )
-      expect(pairs).toEqual([])
-    })
-
-    it(`the imports between the folders of ${path} have no cycle`, () => {
-      expect(findCycle(graph, folder => folder)).toBe('')
-    })
+  it('two folders that import each other are found, files beside them only if they are asked for', () => {
+    const imports = new Map([
+      ['/src/a/one.ts', ['/src/b/two.ts', '/src/c.ts']],
+      ['/src/b/two.ts', ['/src/a/three.ts']],
+      ['/src/c.ts', ['/src/a/one.ts']],
+    ])
+    expect(pairsOf(folderGraph('/src', imports, false))).toEqual(['a ↔ b'])
+    expect(pairsOf(folderGraph('/src', imports, true))).toEqual(['a ↔ b', 'a ↔ c'])
   })
+
+  const withFiles = ['limiter/src', 'limiter/src/stores', 'gateway/src', 'dashboard/src']
+
+  it.each(withFiles)(
+    'no two folders or files at the top of %s import each other, and no circle of them exists',
+    path => {
+      const source = join(root, 'packages', path)
+      const graph = folderGraph(source, importGraph(source), true)
+      expect(graph.size).toBeGreaterThan(10)
+      expect(pairsOf(graph)).toEqual([])
+      expect(findCycle(graph, folder => folder)).toBe('')
+    },
+  )
+
+  it.each(Object.keys(packages))(
+    'in the %s package no two folders of one folder import each other, at any depth',
+    name => {
+      const source = join(root, 'packages', name, 'src')
+      const imports = importGraph(source)
+      const folders = [...new Set([...imports.keys()].map(file => dirname(file)))]
+      const above = folders.flatMap(folder => [folder, dirname(folder)]).filter(folder => folder.startsWith(source))
+      const wrong = [...new Set(above)].flatMap(folder => {
+        const graph = folderGraph(folder, imports, false)
+        const cycle = findCycle(graph, one => one)
+        return [...pairsOf(graph), cycle].filter(Boolean).map(one => `${relative(root, folder)}: ${one}`)
+      })
+      expect(above.length).toBeGreaterThan(5)
+      expect(wrong).toEqual([])
+    },
+  )
 })
 
 /** The packages and the files that importing a file loads at once: not those that a function imports later. */

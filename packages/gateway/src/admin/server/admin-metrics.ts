@@ -1,5 +1,5 @@
 import { Counter, type Registry } from 'prom-client'
-import type { WrongTokens } from './guesses.ts'
+import type { WrongTokens } from '../identity/guesses.ts'
 
 /** The measurement of the admin API itself. */
 export const wrongTokensName: { readonly name: string; readonly help: string } = {

@@ -1,7 +1,7 @@
 import type { registerMetrics } from 'diana-limiter/prom-client'
 import type { Registry } from 'prom-client'
 import type { HttpStats } from '../../telemetry/http-stats.ts'
-import type { WrongTokens } from './guesses.ts'
+import type { WrongTokens } from '../identity/guesses.ts'
 
 /** The sources of all measurements. */
 interface Measured {

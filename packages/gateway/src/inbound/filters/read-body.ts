@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { hasBody } from '../../http/message-headers.ts'
-import { paceOf } from '../connections/call-pace.ts'
+import { paceOf } from '../calls/call-pace.ts'
 
 const mostHeldBytes = 64 * 1024 * 1024
 const stalledMs = 1000

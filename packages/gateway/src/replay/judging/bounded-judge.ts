@@ -1,6 +1,6 @@
 import type { Call } from 'diana-limiter'
 import type { CompiledRule, ReplayLimiter } from 'diana-limiter/gateway'
-import { createRuleFigures, type RuleFigures, refusedBy, TotalFigures } from '../report/figures.ts'
+import { createRuleFigures, type RuleFigures, refusedBy, TotalFigures } from '../figures/figures.ts'
 import type { Uncertainty } from './bounds/floor.ts'
 import { type CallerTick, type Counts, RuleBounds } from './bounds/rule-bounds.ts'
 import type { Judge, JudgeOptions, LoggedCall } from './judge.ts'

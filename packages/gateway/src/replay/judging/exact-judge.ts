@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Call, Verdict } from 'diana-limiter'
 import type { CompiledRule, ReplayLimiter } from 'diana-limiter/gateway'
-import { createRuleFigures, type RuleFigures, TotalFigures } from '../report/figures.ts'
+import { createRuleFigures, type RuleFigures, TotalFigures } from '../figures/figures.ts'
 import type { Judge, JudgeOptions, LoggedCall } from './judge.ts'
 import type { VirtualTime } from './virtual-time.ts'
 

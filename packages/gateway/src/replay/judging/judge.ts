@@ -1,5 +1,5 @@
 import type { Call } from 'diana-limiter'
-import type { RuleFigures, TotalFigures } from '../report/figures.ts'
+import type { RuleFigures, TotalFigures } from '../figures/figures.ts'
 
 /** The statements of a log about a call besides the call itself. */
 export interface LoggedCall {

@@ -1,11 +1,11 @@
 import { describeKey, formatDuration } from 'diana-limiter'
 import type { CompiledRule } from 'diana-limiter/gateway'
+import type { CallerFigures, Callers } from '../figures/callers.ts'
+import { type RuleFigures, refusedBy } from '../figures/figures.ts'
+import type { Timeline } from '../figures/timeline.ts'
 import { remedyFor } from '../judging/needs.ts'
 import type { Judged, Replayed } from '../replay.ts'
-import type { CallerFigures, Callers } from './callers.ts'
-import { type RuleFigures, refusedBy } from './figures.ts'
 import { notesOf } from './notes.ts'
-import type { Timeline } from './timeline.ts'
 
 /** At the least and at the most; equal if the log says it exactly. */
 export interface Range {

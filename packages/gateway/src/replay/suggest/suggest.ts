@@ -1,7 +1,7 @@
 import type { RuleDocument } from 'diana-limiter'
 import { formatDuration } from 'diana-limiter'
-import type { Callers } from '../report/callers.ts'
-import type { RuleFigures } from '../report/figures.ts'
+import type { Callers } from '../figures/callers.ts'
+import type { RuleFigures } from '../figures/figures.ts'
 import { nameOf } from '../report/report.ts'
 
 /** A limit that fits what callers have done. */

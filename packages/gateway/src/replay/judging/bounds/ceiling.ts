@@ -1,6 +1,6 @@
 import type { Shape } from 'diana-limiter/gateway'
+import { SlidingCounts } from '../../figures/sliding-counts.ts'
 import { type ClockWindow, windowOf, windowsBetween } from './clock-windows.ts'
-import { SlidingCounts } from './sliding-counts.ts'
 
 /*
  * The least that a meter must have refused, whatever the order and the moments of calls were.

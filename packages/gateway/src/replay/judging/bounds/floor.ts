@@ -1,6 +1,6 @@
 import type { Shape } from 'diana-limiter/gateway'
+import { SlidingCounts } from '../../figures/sliding-counts.ts'
 import { type ClockWindow, windowOf } from './clock-windows.ts'
-import { SlidingCounts } from './sliding-counts.ts'
 
 /*
  * The most that a meter can have refused, whatever the order and the moments of calls were.

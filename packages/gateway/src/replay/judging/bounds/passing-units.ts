@@ -1,5 +1,5 @@
+import { SlidingCounts } from '../../figures/sliding-counts.ts'
 import type { Uncertainty } from './floor.ts'
-import { SlidingCounts } from './sliding-counts.ts'
 
 /** Durations are rounded up to one of these, so that a busy key has a bounded number of entries. */
 const LENGTHS_US = [1e6, 1e7, 6e7, 6e8]

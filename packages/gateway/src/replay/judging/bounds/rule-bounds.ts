@@ -1,5 +1,5 @@
 import type { CompiledRule } from 'diana-limiter/gateway'
-import type { RuleFigures } from '../../report/figures.ts'
+import type { RuleFigures } from '../../figures/figures.ts'
 import { BlockBounds } from './block-bounds.ts'
 import type { Uncertainty } from './floor.ts'
 import { createLevels, fixedCostOf, type LevelBounds } from './level-bounds.ts'

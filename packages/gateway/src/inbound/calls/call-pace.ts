@@ -3,11 +3,11 @@ import type { Socket } from 'node:net'
 import { type Repeated, repeat, visitAll } from 'diana-limiter/gateway'
 import { grpcTypeOf } from '../../http/grpc/grpc-call.ts'
 import { recordOf } from '../../telemetry/call-record.ts'
+import type { CallerSide } from '../connections/caller-side.ts'
+import { Pace, type PaceLimits, type Progress } from '../connections/pace.ts'
 import { isHttp2 } from '../http2/http2-request.ts'
 import { streamSideOf } from '../http2/stream-side.ts'
 import { problemText } from '../problem.ts'
-import type { CallerSide } from './caller-side.ts'
-import { Pace, type PaceLimits, type Progress } from './pace.ts'
 
 const paceKey: unique symbol = Symbol('diana.pace')
 

@@ -1,6 +1,6 @@
-import { SlidingCounts } from '../judging/bounds/sliding-counts.ts'
 import { copyOf } from '../reading/copy-text.ts'
 import { Distinct } from './distinct.ts'
+import { SlidingCounts } from './sliding-counts.ts'
 import { Timeline } from './timeline.ts'
 
 /** Counts how often each number came; numbers above 999 are rounded up to three digits, so that there are few of them. */
