@@ -12,13 +12,20 @@ import {
   unblockBy,
   type Who,
 } from './decision/blocklist.ts'
+import {
+  type CreditContext,
+  creditsOf,
+  grantCredit,
+  lookOrPay,
+  rewardUsed,
+  setUsed,
+  takeOrPay,
+} from './decision/caller-permits.ts'
 import { type CheckOptions, costOf, type NamedRules } from './decision/check-options.ts'
 import type { Decider } from './decision/decider.ts'
 import { busiestEstimate, Explanation, explainBlock, explainList, explainRules } from './decision/explain.ts'
 import type { JointCall } from './decision/joint-decision.ts'
-import { type CreditContext, creditsOf, grantCredit, lookOrPay, takeOrPay } from './decision/pay-by-credit.ts'
 import type { PendingVerdict } from './decision/pending-verdict.ts'
-import { rewardUsed, setUsed } from './decision/set-counts.ts'
 import { holdUsOf, type Reservation, type ReserveOptions, VerdictReservation } from './decision/settlement.ts'
 import type { Engine } from './engine/engine.ts'
 import { ENGINE } from './engine/engine-of.ts'

@@ -1,10 +1,9 @@
 import { createReplayLimiter, mergeExtensions } from 'diana-limiter/gateway'
 import { parseText } from 'diana-limiter/schema'
 import { refusedBy } from '../../../packages/gateway/src/replay/figures/figures.ts'
-import { BoundedJudge } from '../../../packages/gateway/src/replay/judging/bounded-judge.ts'
+import { BoundedJudge, uncertaintyOf } from '../../../packages/gateway/src/replay/judging/bounded-judge.ts'
 import { ExactJudge } from '../../../packages/gateway/src/replay/judging/exact-judge.ts'
 import type { Judge } from '../../../packages/gateway/src/replay/judging/judge.ts'
-import { uncertaintyOf } from '../../../packages/gateway/src/replay/judging/uncertainty.ts'
 import { VirtualTime } from '../../../packages/gateway/src/replay/judging/virtual-time.ts'
 import { type RandomCall, randomCalls, randomFrom, randomRules } from './random-log.ts'
 

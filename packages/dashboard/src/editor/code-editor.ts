@@ -1,4 +1,9 @@
-import { autocompletion, completionKeymap } from '@codemirror/autocomplete'
+import {
+  autocompletion,
+  type CompletionContext,
+  type CompletionResult,
+  completionKeymap,
+} from '@codemirror/autocomplete'
 import { defaultKeymap, history, historyKeymap, indentLess, insertTab } from '@codemirror/commands'
 import { yaml } from '@codemirror/lang-yaml'
 import { bracketMatching, indentOnInput, indentUnit } from '@codemirror/language'
@@ -7,9 +12,9 @@ import { unifiedMergeView } from '@codemirror/merge'
 import { EditorState, type Extension, type Text } from '@codemirror/state'
 import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from '@codemirror/view'
 import type { Mistake } from '../api/generated.ts'
-import { completeBy } from './completion.ts'
 import { look } from './look.ts'
-import type { Schema } from './schema-options.ts'
+import { type Schema, suggest } from './schema-options.ts'
+import { placeAt } from './yaml-place.ts'
 
 export interface CodeEditor {
   readonly text: string
@@ -166,4 +171,21 @@ function differingPart(before: string, after: string): { from: number; to: numbe
 function positionOf({ line, column }: { line: number; column: number }, text: Text): number {
   const at = text.line(Math.min(Math.max(1, line || 1), text.lines))
   return Math.min(at.to, at.from + Math.max(0, (column || 1) - 1))
+}
+
+/** Completes keys and values by the schema of the rule file. */
+function completeBy(schema: Schema): (context: CompletionContext) => CompletionResult | null {
+  return context => {
+    const place = placeAt(context.state.doc.toString(), context.pos)
+    // a value is suggested as soon as its key is there; keys once one begins to write, or asks
+    if (place.prefix === '' && !context.explicit && place.kind === 'key') return null
+    const options = suggest(schema, place).map(({ label, description, kind }) => ({
+      label,
+      type: kind === 'key' ? 'property' : 'constant',
+      apply: kind === 'key' ? `${label}: ` : label,
+      ...(description === undefined ? {} : { info: description }),
+    }))
+    if (options.length === 0) return null
+    return { from: context.pos - place.prefix.length, options, validFor: /^[\w.-]*$/ }
+  }
 }

@@ -3,13 +3,12 @@ import { useRef, useState } from 'preact/hooks'
 import type { Counts, History } from '../api/generated.ts'
 import { Load } from '../charts/moon.tsx'
 import { Sparkline } from '../charts/sparkline.tsx'
-import { loadOf, ringOf, second } from '../figures/live.ts'
+import { loadOf, ringOf, rules, second } from '../figures/live.ts'
 import { COUNTS, type Count, SECONDS } from '../figures/ring.ts'
 import { formatNumber, formatShort } from '../i18n/format.ts'
 import { messages } from '../i18n/index.ts'
 import { type Column, LongTable } from '../parts/long-table.tsx'
 import { isNarrow } from '../parts/narrow.ts'
-import { knownRules } from '../rules/known-rules.ts'
 import type { ShownTime } from './shown-time.ts'
 
 /** Rows are put in order this rarely, so that they can be read. */
@@ -137,4 +136,12 @@ function useStableOrder(isHeld: { readonly current: boolean }, isWanted: boolean
     kept.current = { ids: seen.sort((a, b) => weights.get(b)! - weights.get(a)! || (a < b ? -1 : 1)), at: now }
   }
   return kept.current.ids
+}
+
+/** The names under which figures may come: each rule, and the trial beside it where there is one. */
+function knownRules(): string[] {
+  return (rules.value ?? []).flatMap(({ id }) => {
+    const trial = `${id}~trial`
+    return ringOf(trial) === undefined ? [id] : [id, trial]
+  })
 }

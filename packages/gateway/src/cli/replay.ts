@@ -15,7 +15,6 @@ import { Progress } from '../replay/report/progress.ts'
 import { reportOf } from '../replay/report/report.ts'
 import { terminalLines } from '../replay/report/terminal.ts'
 import { Verification } from '../replay/report/verification.ts'
-import { rulesForDimensions } from '../replay/suggest/dimension-rules.ts'
 import { type Suggestion, suggestedFile, suggestionLines, suggestLimits } from '../replay/suggest/suggest.ts'
 import { gatewaySection } from '../settings/gateway-settings.ts'
 import { loadPlugins, readText } from './check.ts'
@@ -174,4 +173,20 @@ function wholeNumberOf(option: Arguments['options'][string]): number | undefined
   const value = Number(option)
   if (Number.isSafeInteger(value) && value > 0) return value
   throw new CliError(2, `--max-callers must be a whole number of 1 or more, not "${option}"`)
+}
+
+/** Writes a rule file that only counts: one rule per dimension and period, such as `ip/m`; limits so high that nothing is refused. */
+function rulesForDimensions(words: readonly string[]): string {
+  const rules = words.map(word => {
+    const slash = word.lastIndexOf('/')
+    const [by, period] = slash < 0 ? [word, 'm'] : [word.slice(0, slash), word.slice(slash + 1)]
+    const id = `per-${by.replaceAll(/[^\w-]+/g, '-')}`
+    return {
+      id,
+      ...(by === 'all' ? { id: 'all-calls' } : { by: by.split('+') }),
+      limit: `10000000/${period}`,
+      whenFull: 'shadow',
+    }
+  })
+  return JSON.stringify({ rules })
 }

@@ -4,10 +4,8 @@ import { conditionsKey } from '../settings/routes/match-settings.ts'
 import type { RouteSettings } from '../settings/routes/route-settings.ts'
 import { parseUnixAddress } from '../settings/upstreams/address-settings.ts'
 import type { Affinity } from './balancing/affinity.ts'
-import type { Choice } from './balancing/index.ts'
-import { balancers } from './balancing/index.ts'
+import { balancers, type Choice } from './balancing/index.ts'
 import { hashOf, rendezvous } from './balancing/rendezvous.ts'
-import { rampedShare } from './balancing/slow-start.ts'
 import { tagOf } from './balancing/sticky-cookie.ts'
 import type { Endpoint } from './endpoints.ts'
 import type { AddressReport, RouteReport, RouteTrouble } from './reports.ts'
@@ -183,4 +181,12 @@ function nameIn(address: string): string | undefined {
 function routeIdOf(settings: RouteSettings): string {
   const text = JSON.stringify([settings.host, settings.path, conditionsKey(settings)])
   return createHash('sha256').update(text).digest('base64url').slice(0, 16)
+}
+
+/** The part of its weight that an address gets at first. */
+const firstPart = 0.1
+
+/** Returns the share of an address that came back, or was added, `ageMs` ago: it grows evenly until it is the whole weight. */
+export function rampedShare(weight: number, ageMs: number, slowStartMs: number): number {
+  return ageMs >= slowStartMs ? weight : weight * Math.max(firstPart, ageMs / slowStartMs)
 }

@@ -1,7 +1,7 @@
 import { type Call, lazy } from '../call.ts'
 import { valueNow } from '../common/sync-function.ts'
 import { warnOnce } from '../common/warn-once.ts'
-import type { LimitedCall, LimitOfCall } from '../decision/limit-of-call.ts'
+import type { LimitedCall, LimitOfCall } from '../decision/check-options.ts'
 import { wholeAddress } from '../http/address-bits.ts'
 import { addressPast, lastAddress, parseNetwork } from '../http/ip-address.ts'
 import type { RuleDocument } from '../rules/rule.ts'

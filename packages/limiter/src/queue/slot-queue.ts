@@ -1,12 +1,10 @@
 import { reportFault } from '../common/faults.ts'
 import type { PendingVerdict } from '../decision/pending-verdict.ts'
 import type { Receipt } from '../decision/receipt.ts'
-import type { QueuedWaiter, RuleState } from '../decision/rule-state.ts'
-import { enterQueue, leaveQueue } from '../decision/rule-state.ts'
+import { enterQueue, leaveQueue, type QueuedWaiter, type RuleState } from '../decision/rule-state.ts'
 import { getOrAdd } from '../rules/get-or-add.ts'
 import { OVERFLOW_SLOT } from '../stores/memory/table.ts'
 import type { Reason } from '../verdict.ts'
-import { RankedQueue } from './ranked-queue.ts'
 import { nodeTimers, type Timers } from './timers.ts'
 
 interface QueueTicket {
@@ -36,6 +34,39 @@ const PLACE = 'calls that wait for slots'
 const MAX_TIMER_MS = 2 ** 31 - 1
 /** The time between questions to a shared store for the first call of a queue: no other process reports that it has released a slot. */
 const ASK_AGAIN_MS = 25
+
+/** A queue with ranks: the highest rank first, and within a rank first come, first served. */
+class RankedQueue<Item extends { readonly rank: number }> {
+  /** From the highest rank to the lowest; most queues have one. */
+  readonly #ranks: { readonly rank: number; readonly items: Set<Item> }[] = []
+  size = 0
+
+  add(item: Item): void {
+    const { rank } = item
+    let at = this.#ranks.findIndex(one => one.rank <= rank)
+    if (at < 0) at = this.#ranks.length
+    if (this.#ranks[at]?.rank !== rank) this.#ranks.splice(at, 0, { rank, items: new Set() })
+    this.#ranks[at]!.items.add(item)
+    this.size++
+  }
+
+  delete(item: Item): boolean {
+    const at = this.#ranks.findIndex(one => one.rank === item.rank)
+    if (!this.#ranks[at]?.items.delete(item)) return false
+    if (this.#ranks[at].items.size === 0) this.#ranks.splice(at, 1)
+    this.size--
+    return true
+  }
+
+  first(): Item | undefined {
+    return this.#ranks[0]?.items.values().next().value
+  }
+
+  /** Returns one of the lowest rank. */
+  lowest(): Item | undefined {
+    return this.#ranks.at(-1)?.items.values().next().value
+  }
+}
 
 /** The calls that wait for the slots of one key. */
 class Line extends RankedQueue<QueuedCall> {

@@ -1,7 +1,13 @@
 import type { registerMetrics } from 'diana-limiter/prom-client'
-import type { Registry } from 'prom-client'
+import type { Counter, Registry } from 'prom-client'
 import type { HttpStats } from '../../telemetry/http-stats.ts'
 import type { WrongTokens } from '../identity/guesses.ts'
+
+/** The measurement of the admin API itself. */
+export const wrongTokensName: { readonly name: string; readonly help: string } = {
+  name: 'diana_admin_wrong_tokens_total',
+  help: 'Wrong tokens that the admin API was sent: compared, or delayed (answered with 429, because too many had been wrong).',
+}
 
 /** The sources of all measurements. */
 interface Measured {
@@ -21,15 +27,23 @@ export function createMetrics(measured: Measured): () => Promise<{ readonly type
 }
 
 async function openRegistry({ limits, httpStats, wrongTokens }: Measured): Promise<Registry> {
-  const [{ Registry }, { registerMetrics }, { registerHttpMetrics }, { registerAdminMetrics }] = await Promise.all([
+  const [{ Counter, Registry }, { registerMetrics }, { registerHttpMetrics }] = await Promise.all([
     import('prom-client'),
     import('diana-limiter/prom-client'),
     import('../../telemetry/http-measures.ts'),
-    import('./admin-metrics.ts'),
   ])
   const registry = new Registry()
   registerMetrics(limits, registry)
   if (httpStats) registerHttpMetrics(httpStats, registry)
-  registerAdminMetrics(wrongTokens, registry)
+  // it is read when the registry is
+  const counter: Counter<'result'> = new Counter({
+    ...wrongTokensName,
+    labelNames: ['result'],
+    registers: [registry],
+    collect() {
+      counter.reset()
+      for (const [result, value] of Object.entries(wrongTokens())) counter.inc({ result }, value)
+    },
+  })
   return registry
 }

@@ -1,13 +1,14 @@
 import { accessSync, constants, mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { DianaError, type Limiter } from 'diana-limiter'
 import { fileFault } from 'diana-limiter/gateway'
+import { z } from 'diana-limiter/schema'
 import { Audit } from '../audit.ts'
-import { Blocks, type KeptBlock } from '../blocks.ts'
-import { EarlierVersions } from '../earlier-versions.ts'
+import { Blocks, type KeptBlock, mostBlocks } from '../blocks.ts'
+import { type EarlierVersion, EarlierVersions } from '../earlier-versions.ts'
+import { idOf } from '../operations/callers.ts'
 import { AuditFile } from './audit-file.ts'
-import { parseBlocks, restoreBlocks } from './kept-blocks.ts'
-import { parseVersions } from './kept-versions.ts'
 import { StateFile } from './state-file.ts'
 
 export interface AdminStateOptions {
@@ -111,4 +112,56 @@ export class AdminState {
   #warn(warning: string): void {
     this.#options.onWarning?.(warning)
   }
+}
+
+const blockShape = z.object({
+  rule: z.string().min(1).max(80),
+  by: z.array(z.string().max(256)).max(64),
+  key: z.string().max(16_384),
+  since: z.number().min(0),
+  until: z.number().min(0),
+})
+
+/** Returns the blocks in a file; whatever is not one is left out. */
+function parseBlocks(value: unknown): KeptBlock[] {
+  const { blocks } = (value ?? {}) as { readonly blocks?: unknown }
+  if (!Array.isArray(blocks)) return []
+  return blocks.slice(-mostBlocks).flatMap(one => blockShape.safeParse(one).data ?? [])
+}
+
+/** Puts blocks in force that have not ended and whose rules still count by the same. */
+function restoreBlocks(kept: readonly KeptBlock[], blocks: Blocks, limiter: Limiter, now: number): void {
+  const rules = new Map(limiter.rules.map(rule => [rule.id, rule]))
+  for (const block of kept) {
+    const { rule: id, by, key, until } = block
+    const rule = rules.get(id)
+    const leftMs = Math.ceil(until - now)
+    if (leftMs < 1 || rule?.count !== 'local' || rule.block === undefined || !isDeepStrictEqual(rule.by, by)) continue
+    blocks.add({ ...block, id: idOf(block), isKept: true })
+    // at once if this process counts; a block that cannot be set is none
+    limiter.block(id, { key }, leftMs).catch(() => blocks.remove(idOf(block)))
+  }
+}
+
+const versionShape = z.object({
+  id: z.string().min(1).max(64),
+  at: z.number().min(0),
+  where: z.enum(['local', 'remote']),
+  text: z.string(),
+  by: z
+    .object({
+      from: z.string().max(256),
+      who: z.string().max(256),
+      comment: z.string().max(1000).optional(),
+      rules: z.array(z.object({ id: z.string(), change: z.enum(['added', 'changed', 'removed']) })).max(100),
+      changed: z.number().min(0),
+    })
+    .catch({ from: '', who: '', rules: [], changed: 0 }),
+})
+
+/** Returns the versions in a file; whatever is not one is left out. */
+function parseVersions(value: unknown): EarlierVersion[] {
+  const { versions } = (value ?? {}) as { readonly versions?: unknown }
+  if (!Array.isArray(versions)) return []
+  return versions.flatMap(one => versionShape.safeParse(one).data ?? [])
 }

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { rampedShare } from '../pool.ts'
 import type { Choice } from './index.ts'
 import { leastConnections, roundRobin } from './index.ts'
 import { hashOf, rendezvous } from './rendezvous.ts'
-import { rampedShare } from './slow-start.ts'
 
 interface Address extends Choice {
   readonly name: string

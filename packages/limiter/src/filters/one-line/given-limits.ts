@@ -1,5 +1,5 @@
 import type { Limit } from '../../algorithms/algorithm.ts'
-import type { LimitOfCall } from '../../decision/limit-of-call.ts'
+import type { LimitOfCall } from '../../decision/check-options.ts'
 import { DianaError } from '../../errors.ts'
 import { isMap } from '../../rules/is-map.ts'
 import { parseRate } from '../../rules/limit-text.ts'

@@ -1,7 +1,7 @@
 import type { Call } from '../../call.ts'
 import { isThenable } from '../../common/is-thenable.ts'
 import { warnOfEach } from '../../common/warn-once.ts'
-import type { LimitOfCall } from '../../decision/limit-of-call.ts'
+import type { LimitOfCall } from '../../decision/check-options.ts'
 import { inTime } from '../in-time.ts'
 import type { GivenLimits } from './given-limits.ts'
 
