@@ -7,16 +7,20 @@ import { CliError, type ExitCode, type Terminal } from '../process/terminal.ts'
 import { type CaseBook, openCases } from '../rehearsal/cases/load-cases.ts'
 import { isMap } from '../rehearsal/cases/reader.ts'
 import { Coverage } from '../rehearsal/coverage/coverage.ts'
-import { coverageLines, mutationLines } from '../rehearsal/coverage/lines.ts'
 import { type MutationResult, mutate } from '../rehearsal/coverage/mutate.ts'
 import { readRuleSet } from '../rehearsal/load-rules.ts'
 import { recordCases } from '../rehearsal/record/record.ts'
-import { junitReport } from '../rehearsal/report/junit.ts'
-import { type SetResult, totalsOf } from '../rehearsal/report/results.ts'
-import { tapReport } from '../rehearsal/report/tap.ts'
-import { terminalReport } from '../rehearsal/report/terminal.ts'
+import {
+  coverageLines,
+  junitReport,
+  mutationLines,
+  type SetResult,
+  tapReport,
+  terminalReport,
+  totalsOf,
+} from '../rehearsal/report.ts'
 import { countsInStore, namesOf, type RuleSet } from '../rehearsal/run/rule-set.ts'
-import { runCases } from '../rehearsal/run/suite.ts'
+import { runCases } from '../rehearsal/run/run-case.ts'
 import { watchFiles } from '../rehearsal/watch-files.ts'
 import { FormatError } from '../replay/formats/choose.ts'
 import { LogError } from '../replay/reading/log-chunks.ts'

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Call, Verdict } from 'diana-limiter'
 import { httpFramework } from 'diana-limiter/filter'
 import type { ReplayLimiter } from 'diana-limiter/gateway'
@@ -233,4 +234,29 @@ function bodyOf(body: unknown): NonNullable<Call['body']> {
       return typeof at === 'number' ? at : at === undefined || at === null ? undefined : Number.NaN
     },
   }
+}
+
+export interface SuiteOptions {
+  readonly observer?: CallObserver | undefined
+  /** Called with each result; the rest is left out if it returns false. */
+  readonly onResult?: ((result: CaseResult) => boolean | undefined) | undefined
+}
+
+const CASES_OF_TURN = 20
+
+/** Runs cases one after another against one set of rules. */
+export async function runCases(
+  rules: RuleSet,
+  cases: readonly Case[],
+  options: SuiteOptions = {},
+): Promise<CaseResult[]> {
+  const results: CaseResult[] = []
+  for (const one of cases) {
+    const result = await runCase(rules, one, options.observer)
+    results.push(result)
+    // what is closed is freed between two turns of the event loop
+    if (results.length % CASES_OF_TURN === 0) await nextTurn()
+    if (options.onResult?.(result) === false) break
+  }
+  return results
 }
