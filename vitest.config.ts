@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { buildPackages } from './scripts/build/build-packages.mjs'
-import { alone, LongestFirst, pure, shared, timed } from './test/groups.ts'
+import { alone, pure, SharedLast, shared, timed } from './test/groups.ts'
 
 // programs are started as they are published, and a stale build must never pass or fail a test
 await buildPackages()
@@ -44,7 +44,7 @@ export default defineConfig({
     hookTimeout: 60_000,
     // a test that fails in CI is run once more, and its line in the log then says (retry x1)
     retry: process.env.CI ? 1 : 0,
-    sequence: { sequencer: LongestFirst },
+    sequence: { sequencer: SharedLast },
     expect: { poll: { timeout: 10_000, interval: 10 } },
     coverage: {
       include: ['packages/{limiter,gateway}/src/**/*.ts'],

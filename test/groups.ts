@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-// Sorts the test files into the groups of vitest.config.ts: files with little work share a process, files that measure run alone.
+// Sorts the test files into the groups of vitest.config.ts. A file that measures is named here; all others are sorted by the words in
+// their text, so that a new test needs no entry.
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
@@ -27,69 +28,38 @@ export const timed = [
   'test/gateway/http2/hostile.test.ts',
 ]
 
-/** Matches the text of tests that start processes or servers. */
-const startsMore = /child_process|worker_threads|\/helpers\/|@test\/(?!random-runs|cpu-time)|listen\(|createLimiter/
-/** Matches the text of tests that need modules of their own, such as those of warnings that are printed once. */
-const ownModules =
-  /vi\.(mock|doMock|resetModules|stubGlobal)|(on|off|once)\(\w*,? ?'warning'|emitWarning|process\.(emit|exit)\b|syncBuiltin|inspector|config-center/
-/** Matches the text of tests that stop the timers, which servers of other files may still use. */
-const ownTimers = /vi\.useFakeTimers/
+/** Words of tests that start servers, processes or limiters. */
+const starting = ["from '@test/", '/helpers/', 'listen(', 'createLimiter', 'child_process', 'worker_threads']
+/** Helpers that start nothing. */
+const quietHelpers = /'@test\/(?:random-runs|cpu-time)'/g
+/** Words of tests that replace modules, or notice what other files in their process do. */
+const replacing = [
+  ...['vi.mock(', 'vi.doMock(', 'vi.resetModules(', 'vi.stubGlobal(', '/config-center', 'syncBuiltin'],
+  ...["on('warning'", "once(process, 'warning'", 'emitWarning', 'process.emit(', 'process.exit(', 'inspector'],
+]
 
-const ofPackages = ['limiter', 'gateway', 'dashboard'].flatMap(name => testsIn(`packages/${name}/src`))
-const withoutOwnModules = (file: string) => !ownModules.test(textOf(file))
+const uses = (file: string, words: readonly string[]): boolean => words.some(word => textOf(file).includes(word))
+const tests = [...['limiter', 'gateway', 'dashboard'].map(name => `packages/${name}/src`), 'test'].flatMap(testsIn)
+const notReplacing = tests.filter(file => !uses(file, replacing))
 
-/** Tests of functions and classes. */
-export const pure: readonly string[] = ofPackages.filter(
-  file => withoutOwnModules(file) && !startsMore.test(textOf(file)),
+/** Tests of functions and classes, which stand beside their source. */
+export const pure: readonly string[] = notReplacing.filter(
+  file => file.startsWith('packages/') && !uses(file, starting),
 )
-/** Tests of servers and programs: files of a worker share the modules, which take a second to import. */
-export const shared: readonly string[] = [
-  ...ofPackages.filter(file => startsMore.test(textOf(file))),
-  ...testsIn('test'),
-].filter(file => withoutOwnModules(file) && !ownTimers.test(textOf(file)))
-
-/** The longest of those that run side by side begin first, so that none of them is left alone at the end. */
-const longest = [
-  'test/gateway/lifecycle/ending',
-  'test/gateway/lifecycle/workers',
-  'test/gateway/admin',
-  'test/browser/dashboard',
-  'test/fuzz/fuzz',
-  'test/gateway/lifecycle/takeover',
-  'test/browser/accessibility-and-size',
-  'test/browser/stores-and-config-centers',
-  'test/gateway/lifecycle/live-rules',
-  'test/restarts/restarts',
-  'test/consumers',
-  'test/packages',
-  'packages/limiter/src/filters/filters',
-  'packages/limiter/src/stores/failover/fleet-scenes',
-  'test/limiter/start',
-  'test/cli',
-  'test/simulate/overload/overload',
-  'test/gateway/upstreams/upstreams',
-  'test/clients/clients',
-  'test/behaviors/behaviors',
-  'test/browser/rule-form',
-  'test/gateway/telemetry/telemetry-process',
-  'test/gateway/http2/services',
-  'test/browser/time-ranges',
-  'test/browser/operator',
-  'test/gateway/lifecycle/admin-state',
-  'test/limiter/redis/spread',
-].map(name => join(root, `${name}.test.ts`))
+/** Tests of servers and programs: files of a worker share the modules, which take a second to import, and the timers. */
+export const shared: readonly string[] = notReplacing.filter(
+  file => !pure.includes(file) && !uses(file, ['vi.useFakeTimers(']),
+)
 
 /**
- * Files with modules of their own first, then the longest. A worker of `shared` goes on with the next file of the queue only if that
- * is one of `shared`, too; otherwise it ends, and the next one imports all modules again.
+ * Files with modules of their own first: a worker of `shared` goes on with the next file of the queue only if that is one of `shared`,
+ * too; otherwise it ends, and the next one imports all modules again. Within a group vitest begins with the files that took longest in
+ * the last run, or are the largest.
  */
-export class LongestFirst extends BaseSequencer {
+export class SharedLast extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const place = ({ moduleId, project }: TestSpecification) => {
-      const at = longest.indexOf(moduleId)
-      return (project.name === 'shared' ? longest.length + 1 : 0) + (at < 0 ? longest.length : at)
-    }
-    return (await super.sort(files)).toSorted((one, two) => place(one) - place(two))
+    const isShared = ({ project }: TestSpecification) => Number(project.name === 'shared')
+    return (await super.sort(files)).toSorted((one, two) => isShared(one) - isShared(two))
   }
 }
 
@@ -99,5 +69,5 @@ function testsIn(folder: string): string[] {
 }
 
 function textOf(file: string): string {
-  return readFileSync(join(root, file), 'utf8')
+  return readFileSync(join(root, file), 'utf8').replace(quietHelpers, '')
 }
