@@ -7,8 +7,8 @@ import { commentFaults, titleFaults } from './helpers/sentences.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** The sources whose comments are checked: all of the gateway and the library but the stores, the algorithms and the suites for users. */
-const checked = /^packages\/(?:gateway\/src|limiter\/src\/(?!(?:stores|algorithms|testing)\/))/
+/** The sources whose comments are checked: all of the gateway and the library but the stores and the algorithms. */
+const checked = /^packages\/(?:gateway\/src|limiter\/src\/(?!(?:stores|algorithms)\/))/
 /** Titles of the stores' tests still need the title of their group to be read. */
 const unchecked = /^packages\/limiter\/src\/stores\//
 

@@ -8,14 +8,14 @@ import type { RedisStore } from '../stores/redis/redis-store.ts'
 import { compileRule } from './compile-rule.ts'
 import type { TimelineRule } from './timeline.ts'
 
-/** What happens at a moment: a call, a refund of an earlier call, a reset of a caller, or changed options of the rule. */
+/** One event at a moment: a call, a refund of an earlier call, a reset of a caller, or changed options of the rule. */
 export type Move =
   | {
       readonly at: number
       readonly cost?: number
       readonly key?: string
       readonly times?: number
-      /** What a later refund calls it by. */
+      /** The name by which a later refund finds it. */
       readonly name?: string
       readonly expected: 'pass' | 'refuse'
       readonly remaining?: number
@@ -39,7 +39,7 @@ interface Answer {
   readonly refund: (now: number, cost: number) => void
 }
 
-/** Where a table is played; moments are microseconds. */
+/** The store that a table is played on; moments are microseconds. */
 export interface Stage {
   change(rule: CompiledRule, now: number): void | Promise<void>
   take(now: number, cost: number, key: string): Answer | Promise<Answer>
@@ -64,7 +64,7 @@ export function memoryStage(options: TimelineRule): Stage {
   }
 }
 
-/** `setNow` gets every moment, for the store's clock. */
+/** Creates a stage in Redis; `setNow` gets every moment, for the store's clock. */
 export function redisStage(options: TimelineRule, store: RedisStore, setNow: (now: number) => void): Stage {
   let counter: RedisCounter = store.createCounter(compileRule(options))
   const arrival = async (): Promise<void> => void (await store.look([redisCharge(counter)]))

@@ -15,7 +15,7 @@ import { RedisStore } from '../stores/redis/redis-store.ts'
 import type { SendCommand } from '../stores/redis/send-command.ts'
 import { type Dice, pick } from './walk.ts'
 
-/** How many calls a limit lets pass in an interval of so many microseconds, at most. */
+/** Returns the most calls that a limit lets pass in an interval of some microseconds. */
 type Bound = (us: number) => number
 
 interface Subject {
@@ -37,7 +37,7 @@ const bucket =
   (us: number) =>
     count + Math.floor((us * count) / (periodMs * 1000) + 1e-6)
 
-/** What a key with several limits is counted by. */
+/** The algorithms that count a key with several limits. */
 export const limitSubjects: Readonly<Record<string, Subject>> = {
   'sliding-window': { algorithm: slidingWindow, options: {}, boundOf: windows },
   'sliding-log': { algorithm: slidingLog, options: {}, boundOf: windows },

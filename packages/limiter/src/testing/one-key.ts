@@ -20,7 +20,7 @@ export class OneKey {
     return lua
   }
 
-  /** How long a call would wait. */
+  /** Returns the time that a call would wait. */
   delay(now: number, cost: number): number {
     return this.meter.delay(this.#state, AT, now, cost)
   }
@@ -58,7 +58,7 @@ export class OneKey {
     this.#state.fill(0, AT, AT + this.meter.slots)
   }
 
-  /** The caller's numbers, as text that is equal when every bit is. */
+  /** Returns the caller's numbers as text, which is equal if every bit is. */
   bits(): string {
     return Buffer.from(this.#state.buffer.slice(0)).toString('hex')
   }

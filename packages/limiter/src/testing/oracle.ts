@@ -30,7 +30,7 @@ export function bucketOracle({ count, periodUs, maxWaitUs }: Numbers, capacity: 
   }
 }
 
-/** `count` tokens come at once at the end of every period; periods follow on from the call that found the bucket full. */
+/** Refills a bucket: `count` tokens come at once at the end of every period; periods follow on from the call that found the bucket full. */
 export function intervalOracle({ count, periodUs, maxWaitUs }: Numbers, capacity: number): Oracle {
   let tokens = capacity
   let refilledAt = 0
@@ -57,7 +57,7 @@ export function intervalOracle({ count, periodUs, maxWaitUs }: Numbers, capacity
   }
 }
 
-/** nginx's own formula, in parts of a call instead of thousandths: counted when a call arrives, not when it passes. */
+/** Counts by nginx's own formula, in parts of a call instead of thousandths: counted when a call arrives, not when it passes. */
 export function nginxOracle({ count, periodUs }: Numbers, burst: number, delay: number): Oracle {
   const [rate, call] = [BigInt(count), BigInt(periodUs)]
   let excess: bigint | undefined
@@ -109,7 +109,7 @@ export function windowOracle({ count, periodUs, maxWaitUs }: Numbers, aligned: b
   }
 }
 
-/** The window of `now`, where windows follow on one another from the latest; after that has ended a new one begins. */
+/** Finds the window of `now`, where windows follow on one another from the latest; after that has ended a new one begins. */
 function windowOf(now: number, latest: number, periodUs: number): number {
   if (now >= latest + periodUs) return now
   return latest - Math.ceil((latest - now) / periodUs) * periodUs

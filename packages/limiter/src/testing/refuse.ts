@@ -5,11 +5,11 @@ import { DianaError } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import type { Decision, Verdict } from '../verdict.ts'
 
-/** How a test lets a limiter refuse. */
+/** The refusals that a test asks of a limiter. */
 export interface RefuseOptions {
   /** The rule that refuses, by its id; left out, the first one. */
   readonly rule?: string | undefined
-  /** When callers may try again; default 1000. */
+  /** The time after which callers may try again; default 1000. */
   readonly retryAfterMs?: number | undefined
   /** The calls that are refused; left out, all. */
   readonly when?: ((call: Call) => boolean) | undefined
@@ -38,7 +38,7 @@ export function refuseAll(limiter: Limiter, options: RefuseOptions = {}): () => 
   }
 }
 
-/** The verdict that a rule at its limit would give. */
+/** Returns the verdict that a rule at its limit would give. */
 function asRefused(verdict: Verdict, rule: string | undefined, retryAfterMs: number): Verdict {
   const decisions = verdict.decisions.map((one): Decision => {
     return one.rule === rule ? { ...one, allowed: false, remaining: 0, retryAfterMs, resetAfterMs: retryAfterMs } : one

@@ -6,7 +6,7 @@ export interface SeededWalks {
   /** Sends a command to a Redis that may be emptied. */
   readonly send: SendCommand
   readonly seed: number
-  /** How many moves are made in all. */
+  /** The number of moves in all. */
   readonly steps: number
   readonly onProgress?: ((steps: number, differences: number) => void) | undefined
 }
@@ -22,7 +22,7 @@ export interface Difference {
 const STEPS_PER_WALK = 100
 const WALKS_PER_REPORT = 50
 
-/** Random walks on memory and Redis, one after the other, by numbers that follow from a seed. */
+/** Walks at random on memory and Redis, one after the other, by numbers that follow from a seed. */
 export async function seededWalks({ send, seed, steps, onProgress }: SeededWalks): Promise<Difference[]> {
   const differences: Difference[] = []
   for (let walk = 0, left = steps; left > 0; walk++, left -= STEPS_PER_WALK) {

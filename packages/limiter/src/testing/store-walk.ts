@@ -13,7 +13,7 @@ import { subjects } from './subject.ts'
 import { costFrom, type Dice, nextMoment, pick, startFrom } from './walk.ts'
 import { WalkReservations } from './walk-reservations.ts'
 
-/** What a walk can count by. */
+/** The algorithms that a walk can count by. */
 export const walkAlgorithms: readonly string[] = [...Object.keys(subjects), 'concurrency']
 
 const KEYS = ['one', 'other', 'third']
@@ -93,7 +93,7 @@ export class StoreWalk {
     this.#rules = rules.map((dice, i) => this.#createRule(`rule${i}`, pick(algorithms, i), dice))
   }
 
-  /** One move; throws an AssertionError if the stores differ. */
+  /** Makes one move; throws an AssertionError if the stores differ. */
   async step(dice: Dice): Promise<void> {
     const [what = 0, who = 0, many = 0] = dice
     const limit = { count: 1 + (many % 20), periodMs: pick([1, 100, 1000, 60_000], many) }
@@ -219,7 +219,7 @@ export class StoreWalk {
     await this.#arrival(this.#rules.find(({ table }) => table === receipt!.table)!.counter)
   }
 
-  /** No caller waits for a refund; the next question is answered after it. */
+  /** Resolves when a refund has arrived. No caller waits for it; the next question is answered after it. */
   async #arrival(counter: RedisCounter): Promise<void> {
     await this.#redis.look([redisCharge(counter)])
   }
@@ -289,7 +289,7 @@ export class StoreWalk {
   }
 }
 
-/** The cost of a block that is set by hand, or by the rule. */
+/** Returns the cost of a block that is set by hand, or by the rule. */
 function blockCostFrom(many: number): number {
   const ms = 1 + (many % 5000)
   return many % 4 === 0 ? ms : firstBlockCost(ms)
@@ -306,7 +306,7 @@ function metersOf(algorithm: string, limits: readonly Dice[], options: Dice, tim
   })
 }
 
-/** The answer of a store to a charge; Redis answers never for delays over 285 years. */
+/** Returns the answer of a store to a charge. Delays over 285 years are none that pass: Redis answers "never" for them. */
 export function seen({ delays, wait, fits, remaining, resets }: Charge): object {
   const sane = (us: number) => {
     if (us > Number.MAX_SAFE_INTEGER) return Number.POSITIVE_INFINITY

@@ -194,12 +194,12 @@ function assertFew(admitted: readonly Admission[], from: number, to: number, mos
   assert.ok(total <= most, `${total} of ${most} from ${from} to ${to}`)
 }
 
-/** Never more than `count` in any half-open interval of the period. */
+/** Allows at most `count` in any half-open interval of the period. */
 function assertWindowBound(admitted: readonly Admission[], count: number, periodUs: number): void {
   for (const { moment } of admitted) assertFew(admitted, moment, moment + periodUs, count)
 }
 
-/** In any interval t at most burst + rate * t, in whole numbers. */
+/** Allows at most burst + rate * t in any interval t, in whole numbers. */
 function assertBucketBound(admitted: readonly Admission[], burst: number, limit: Limit): void {
   const periodUs = BigInt(limit.periodMs * 1000)
   for (const [from, { moment: start }] of admitted.entries()) {
@@ -212,7 +212,7 @@ function assertBucketBound(admitted: readonly Admission[], burst: number, limit:
   }
 }
 
-/** In any interval t at most burst + count for every period begun in it. */
+/** Allows at most burst + count for every period begun in an interval. */
 function assertIntervalBound(admitted: readonly Admission[], burst: number, { count, periodMs }: Limit): void {
   for (const [from, { moment: start }] of admitted.entries()) {
     let total = 0
@@ -224,7 +224,7 @@ function assertIntervalBound(admitted: readonly Admission[], burst: number, { co
   }
 }
 
-/** Each call is followed by as long a pause as it costs at the full rate; a billionth is lost in doubles. */
+/** Allows a call only after a pause as long as the previous call costs at the full rate; a billionth is lost in doubles. */
 function assertPaced(admitted: readonly Admission[], limit: Limit): void {
   for (const [i, { moment, cost }] of admitted.slice(0, -1).entries()) {
     const pauseUs = admitted[i + 1]!.moment - moment

@@ -7,7 +7,7 @@ import { MemoryStore } from '../stores/memory/memory-store.ts'
 import { compileRule } from './compile-rule.ts'
 import type { TimelineRule } from './timeline.ts'
 
-/** A decider with rules counted in this process, named `rule-0`, `rule-1` and so on. */
+/** Creates a decider with rules counted in this process, named `rule-0`, `rule-1` and so on. */
 export function createTestDecider(
   options: readonly TimelineRule[],
   onRelease: (receipts: readonly Receipt[]) => void = () => {},

@@ -7,7 +7,7 @@ export interface TestClock extends Clock {
   advance(ms: number): void
 }
 
-/** A clock for the option `clock` of a limiter; it begins at a moment in milliseconds since 1970, or now. */
+/** Creates a clock for the option `clock` of a limiter; it begins at a moment in milliseconds since 1970, or now. */
 export function testClock(startMs: number = Date.now()): TestClock {
   let nowMs = startMs
   const advance = (ms: number): void => {

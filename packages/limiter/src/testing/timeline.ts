@@ -22,7 +22,7 @@ export interface Row {
   readonly key?: string
   readonly times?: number
   readonly expected: Outcome
-  /** What is left afterwards, of the level with least. */
+  /** The permits left afterwards, of the level with the fewest. */
   readonly remaining?: number
   readonly retryAfterMs?: number
   /** Until nothing is remembered, by the level that remembers longest. */

@@ -25,7 +25,7 @@ export interface WalkReservation {
 }
 
 const HOLDS_US = [1, 1000, 100_000, 5_000_000, 60_000_000, 3_600_000_000]
-/** So long after its end, a store knows of a settlement. */
+/** The time for which a store knows a settlement after its end. */
 const SETTLED_US = 60_000_000
 
 /** The reservations of a walk: settled at less, as much or more, released, settled twice, or left to end. */
@@ -42,7 +42,7 @@ export class WalkReservations {
     this.#redis = redis
   }
 
-  /** The terms of a call that reserves; most do not. */
+  /** Returns the terms of a call that reserves; most calls do not. */
   termsFrom([kind = 0, , many = 0]: Dice): { readonly id: number; readonly holdUs: number } {
     return (kind >> 7) % 3 > 0 ? { id: 0, holdUs: 0 } : { id: this.#lastId++, holdUs: pick(HOLDS_US, many >> 3) }
   }
@@ -91,7 +91,7 @@ export class WalkReservations {
     }
   }
 
-  /** The counts of a key were reset. */
+  /** Notes that the counts of a key were reset. */
   forget(table: Table, key: string): void {
     for (const one of this.#known) {
       if (one.table !== table || one.key !== key) continue

@@ -12,7 +12,7 @@ export function pick<T>(values: readonly T[], die: number): T {
   return values[die % values.length]!
 }
 
-/** A limit out of those that are small, large, uneven or slow. */
+/** Picks a limit out of those that are small, large, uneven or slow. */
 export function limitFrom([count = 0, period = 0]: Dice, largest = 1000): Limit {
   const all = [...counts, ...largeCounts].filter(candidate => candidate <= largest)
   return { count: pick(all, count), periodMs: pick(periodsMs, period) }
@@ -22,7 +22,7 @@ export function startFrom(die: number): number {
   return pick(startsUs, die)
 }
 
-/** The next moment of a walk: bursts, exact multiples and their neighbours, retries, silences. */
+/** Picks the next moment of a walk: bursts, exact multiples and their neighbors, retries, silences. */
 export function nextMoment(now: number, [kind = 0, size = 0]: Dice, limit: Limit, retryUs: number): number {
   const periodUs = limit.periodMs * 1000
   const gapUs = Math.floor(periodUs / limit.count)
@@ -48,7 +48,7 @@ export function nextMoment(now: number, [kind = 0, size = 0]: Dice, limit: Limit
   return now + pick(gaps, kind)
 }
 
-/** The same for a clock that may also step back. */
+/** Picks the next moment for a clock that may also step back. */
 export function nextMomentOfBadClock(now: number, step: Dice, limit: Limit, retryUs: number): number {
   const [kind = 0, size = 0] = step
   const periodUs = limit.periodMs * 1000
@@ -57,13 +57,13 @@ export function nextMomentOfBadClock(now: number, step: Dice, limit: Limit, retr
   return Math.max(0, now - pick(backwards, Math.floor(kind / 3)))
 }
 
-/** Mostly 1; also 0, all, half, and more than all. */
+/** Picks a cost: mostly 1; also 0, all, half, and more than all. */
 export function costFrom([, size = 0, kind = 0]: Dice, most: number): number {
   const some = 1 + Math.floor(((most - 1) * (size % 1000)) / 1000)
   return pick([1, 1, 1, 1, 0, most, most + 1, Math.ceil(most / 2), Math.max(1, most - 1), some, some], kind)
 }
 
-/** Six numbers at a time (mulberry32). */
+/** Creates random numbers, six at a time (mulberry32). */
 export function randomDice(seed: number): () => Dice {
   let state = seed >>> 0
   const die = (): number => {

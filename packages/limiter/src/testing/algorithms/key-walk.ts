@@ -9,7 +9,7 @@ export interface WalkedMeter {
   readonly most: number
 }
 
-/** Random calls of one key: `visit` sees the key before each of them. */
+/** Makes random calls of one key; `visit` sees the key before each of them. */
 export function walk(
   { limit, meter, most }: WalkedMeter,
   start: number,
@@ -36,7 +36,7 @@ export function momentsAfter(now: number, { limit, meter }: WalkedMeter): number
   return parts.map(part => now + Math.floor(part))
 }
 
-/** When calls of several costs would pass, as of several moments. */
+/** Returns the moments at which calls of several costs would pass, seen from several moments. */
 export function passesOf(key: OneKey, now: number, subject: WalkedMeter): number[] {
   const costs = [1, Math.ceil(subject.most / 2), subject.most]
   return momentsAfter(now, subject).flatMap(moment => costs.map(cost => moment + key.delay(moment, cost)))

@@ -19,13 +19,13 @@ export interface AlgorithmSuiteOptions {
   readonly sendToRedis?: SendCommand | undefined
   /** By how much moments may differ after a refund, for arithmetic that rounds; default: 0. */
   readonly toleranceUs?: number | undefined
-  /** How many random walks each test makes; default: 50. */
+  /** The number of random walks of each test; default: 50. */
   readonly walks?: number | undefined
 }
 
 const STEPS = 40
 
-/** What every algorithm promises, as tests for any test runner. */
+/** Lists the promises of every algorithm, as tests for any test runner. */
 export function algorithmSuite(options: AlgorithmSuiteOptions): readonly SuiteTest[] {
   const { algorithm, rules, sendToRedis, toleranceUs = 0, walks = 50 } = options
   return rules.flatMap(own => {

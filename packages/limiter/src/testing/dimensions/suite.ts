@@ -29,7 +29,7 @@ function hostileCalls(): Call[] {
   ]
 }
 
-/** What every dimension promises, as tests for any test runner. */
+/** Lists the promises of every dimension, as tests for any test runner. */
 export function dimensionSuite({ dimension, arguments: given, values }: DimensionSuiteOptions): readonly SuiteTest[] {
   const { name } = dimension
   const args = dimension.argument === 'none' ? [''] : [...(given ?? []), ...texts]

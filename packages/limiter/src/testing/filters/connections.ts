@@ -5,7 +5,7 @@ import type { SuiteTest } from '../suite-test.ts'
 import { ask, httpClient, sendBytes } from './client.ts'
 import { type FilterSuiteOptions, places, play, type Scene, until } from './scene.ts'
 
-/** What HTTP/1.1 lets a caller do with one connection. */
+/** Lists the promises of a filter for all that HTTP/1.1 lets a caller do with one connection. */
 export function connectionTests(options: FilterSuiteOptions): SuiteTest[] {
   const tests: SuiteTest[] = []
   const add = (name: string, limits: LimiterOptions, test: (scene: Scene) => Promise<void>): void => {

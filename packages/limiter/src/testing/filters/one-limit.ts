@@ -15,7 +15,7 @@ const user = (): Promise<string> => Promise.resolve('ann')
 const fails = (): Promise<never> => Promise.reject(new Error('the application failed, as this test wants it'))
 const hidden = { onError: (): void => {} } as const
 
-/** What a filter of one limit promises, with functions of the application: whatever they do, no request passes by their failing. */
+/** Lists the promises of a filter of one limit with functions of the application: whatever they do, no request passes by their failing. */
 export function oneLimitTests(options: FilterSuiteOptions): readonly SuiteTest[] {
   const tests: SuiteTest[] = []
   const { startOne, setsHeadersBefore = true, forwardsErrors = true } = options

@@ -9,7 +9,7 @@ import { type FilterSuiteOptions, play, type Scene, until } from './scene.ts'
 const all: RuleOptions = { id: 'all', limit: '9/h', algorithm: 'fixed-window' }
 const login: RuleOptions = { id: 'login', match: 'none', limit: '2/h', algorithm: 'fixed-window' }
 
-/** What the filter of an application and that of one of its routes promise together: one request is one judgement. */
+/** Lists the common promises of an application's filter and the filter of one of its routes: one request is one judgement. */
 export function routeTests(options: FilterSuiteOptions): readonly SuiteTest[] {
   const tests: SuiteTest[] = []
   const add = (name: string, limits: LimiterOptions, test: (scene: Scene) => Promise<void>): void => {

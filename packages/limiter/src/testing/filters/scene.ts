@@ -22,10 +22,10 @@ export interface FilterSuiteOptions {
   start(limiter: Limiter, service: FilterService): Promise<ServerUnderTest>
   /** The server's protocol; default HTTP/1.1. */
   readonly speaks?: 'http/1.1' | 'h2' | undefined
-  /** Whether the filter sees calls to unknown paths; default true. */
+  /** True if the filter sees calls to unknown paths; default true. */
   readonly seesUnknownPaths?: boolean | undefined
   /**
-   * Whether /login is served behind the filter of a route besides that of the application: `rateLimit(limiter, { rule: login })`
+   * True if /login is served behind the filter of a route besides that of the application: `rateLimit(limiter, { rule: login })`
    * with a rule of the id `login`, which the rules of a test replace. Default false.
    */
   readonly limitsRoutes?: boolean | undefined
@@ -35,9 +35,9 @@ export interface FilterSuiteOptions {
    * and the text `handled ` and its `code`. Left out, the filter has no such form.
    */
   startOne?(options: AnyRateLimitOptions, service: FilterService): Promise<ServerUnderTest>
-  /** Whether a middleware can set headers before the filter of one limit; default true. */
+  /** True if a middleware can set headers before the filter of one limit; default true. */
   readonly setsHeadersBefore?: boolean | undefined
-  /** Whether the framework has a handler of errors; default true. */
+  /** True if the framework has a handler of errors; default true. */
   readonly forwardsErrors?: boolean | undefined
 }
 
@@ -48,7 +48,7 @@ export interface Scene {
   readonly port: number
   readonly client: FilterClient
   get(path: string): Promise<Reply>
-  /** How many concurrency slots of the first rule are free. */
+  /** Returns the number of free concurrency slots of the first rule. */
   free(): Promise<number>
 }
 

@@ -10,11 +10,11 @@
  *     GET  /login       login(), behind the filter of a route with the rule `login`, if there is such a filter
  */
 export class FilterService {
-  /** What reached a handler, in order. */
+  /** The calls that reached a handler, in order. */
   readonly served: string[] = []
   /** The calls that wait in /slow, with the function that ends each. */
   readonly slowly: (() => void)[] = []
-  /** How many chunks of /stream may be sent, and the call that waits for the next. */
+  /** The number of chunks of /stream that may be sent, and the call that waits for the next. */
   #pieces = 0
   #more: () => void = () => {}
 

@@ -13,7 +13,7 @@ import { type FilterSuiteOptions, places, play, type Scene, until } from './scen
 export type { FilterSuiteOptions, ServerUnderTest } from './scene.ts'
 export { login } from './scene.ts'
 
-/** What every filter promises, seen through HTTP alone, as tests for any framework: each `run` throws if a promise is broken. */
+/** Lists the promises of every filter, seen through HTTP alone, as tests for any framework: each `run` throws if a promise is broken. */
 export function filterSuite(options: FilterSuiteOptions): readonly SuiteTest[] {
   const tests: SuiteTest[] = []
   const isHttp2 = options.speaks === 'h2'

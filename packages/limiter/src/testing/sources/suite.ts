@@ -19,15 +19,15 @@ export interface SourceUnderTest {
 }
 
 export interface SourceSuiteOptions {
-  /** A source without a document. */
+  /** Creates a source without a document. */
   create(): Promise<SourceUnderTest>
   /** A source of this kind at `user:password@host:port`; left out if there is no server. */
   createAt?: ((authority: string) => Source) | undefined
-  /** Whether the source can write; default no, and then it must have no `write`. */
+  /** True if the source can write; default false: then it must have no `write`. */
   writes?: boolean | undefined
 }
 
-/** What every source promises, as tests for any framework: each `run` throws if the promise is broken. */
+/** Lists the promises of every source, as tests for any framework: each `run` throws if the promise is broken. */
 export function sourceSuite({ create, createAt, writes = false }: SourceSuiteOptions): readonly SuiteTest[] {
   const tests: SuiteTest[] = []
   const add = (name: string, test: (subject: SourceUnderTest) => Promise<void>) => {

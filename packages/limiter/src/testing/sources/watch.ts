@@ -55,7 +55,7 @@ export class Update {
   }
 }
 
-/** Whether an error is what a source must throw: it names what failed and shows no password. */
+/** Returns a check that an error is one that a source must throw: it names what failed and shows no password. */
 export function isFailure(what: RegExp | string): (error: unknown) => boolean {
   return error => {
     assert.ok(error instanceof DianaError && error.code === 'SOURCE_FAILED', `not a failed source: ${error}`)
@@ -67,7 +67,7 @@ export function isFailure(what: RegExp | string): (error: unknown) => boolean {
   }
 }
 
-/** What keeps this process alive, by kind. */
+/** Counts by kind what keeps this process alive. */
 function openThings(): Map<string, number> {
   const counts = new Map<string, number>()
   for (const kind of process.getActiveResourcesInfo()) counts.set(kind, (counts.get(kind) ?? 0) + 1)
@@ -89,7 +89,7 @@ export async function leavesNothingOpen(move: () => Promise<void>): Promise<void
   assert.deepEqual(left, [])
 }
 
-/** The result of a promise, or a failed assertion if it does not come in time. */
+/** Returns the result of a promise; fails if it does not come in time. */
 export async function soon<Result>(promise: Promise<Result>, what: string, ms: number = TIMEOUT_MS): Promise<Result> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_resolve, reject) => {

@@ -17,7 +17,7 @@ interface WriteTest {
 
 const signal = (): AbortSignal => AbortSignal.timeout(10_000)
 
-/** What a source that can write promises; and that one that cannot does not claim it. */
+/** Lists the promises of a source that can write; a source that cannot must not have `write`. */
 export function writeTests(writes: boolean): readonly WriteTest[] {
   if (!writes) {
     return [

@@ -49,7 +49,7 @@ export class StoreComparison {
     }))
   }
 
-  /** One move; throws an AssertionError if the stores differ. */
+  /** Makes one move; throws an AssertionError if the stores differ. */
   async step(dice: Dice): Promise<void> {
     const [what = 0, who = 0, many = 0] = dice
     const asked = this.#rules[who % this.#rules.length]!

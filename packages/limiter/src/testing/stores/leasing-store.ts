@@ -82,7 +82,7 @@ export class LeasingStore {
     for (const { keys } of this.#counters.values()) keys.clear()
   }
 
-  /** The store as one process sees it, which answers at once. */
+  /** Returns the store as one process sees it, which answers at once. */
   view(holder: string): SharedStore {
     return {
       createCounter: rule => this.createCounter(rule),

@@ -16,7 +16,7 @@ export interface StoreUnderTest {
 }
 
 export interface StoreSuiteOptions {
-  /** An empty store that reads the time, in whole microseconds, from `now`. */
+  /** Creates an empty store that reads the time, in whole microseconds, from `now`. */
   create(now: () => number): Promise<StoreUnderTest>
 }
 
@@ -28,7 +28,7 @@ const rules: readonly TimelineRule[] = [
   { algorithm: 'fixed-window', limit: '2/s', whenFull: 'shadow' },
 ]
 
-/** What every shared store promises, as tests for any test runner. */
+/** Lists the promises of every shared store, as tests for any test runner. */
 export function storeSuite({ create }: StoreSuiteOptions): readonly SuiteTest[] {
   const tests: SuiteTest[] = []
   const add = (name: string, test: (store: SharedStore, clock: TestClock) => Promise<void>): void => {

@@ -7,7 +7,7 @@ const sixteen = Array.from({ length: 16 }, (_, i): Row => {
   return { at: 0, expected: 'pass', remaining: 15 - i, retryAfterMs: 0, resetAfterMs: (i + 1) * 2000 }
 })
 
-/** What redis-cell's CL.THROTTLE answers, before it rounds to seconds. */
+/** The answers of redis-cell's CL.THROTTLE, before it rounds to seconds. */
 export const gcraTimelines: readonly Timeline[] = [
   {
     title: 'GCRA: sixteen at once, then one every two seconds',

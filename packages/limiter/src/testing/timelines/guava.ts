@@ -20,7 +20,7 @@ function inTurn(from: number, waits: readonly number[]): Row[] {
   })
 }
 
-/** What Guava's SmoothWarmingUp answers; a series of eight ends after 5.5 s when cold, 3.5 s when warm. */
+/** The answers of Guava's SmoothWarmingUp; a series of eight ends after 5.5 s when cold, 3.5 s when warm. */
 export const guavaTimelines: readonly Timeline[] = [
   {
     title: 'Guava: create(2, 4 s) from cold, and cold again after 0.5 + 4 s of idling',

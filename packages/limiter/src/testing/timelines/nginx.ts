@@ -5,7 +5,7 @@ function queued(at: number, count: number, everyMs: number): Row[] {
   return Array.from({ length: count }, (_, i) => ({ at, expected: (i + 1) * everyMs }))
 }
 
-/** What nginx's limit_req answers, rate for rate and burst for burst. */
+/** The answers of nginx's limit_req, rate for rate and burst for burst. */
 export const nginxTimelines: readonly Timeline[] = [
   {
     title: 'nginx: rate=10r/s',
