@@ -14,7 +14,7 @@ export type Connection = 'connecting' | 'live' | 'lost'
 const SILENCE_MS = 5000
 /** Rules and history may be long and the line slow: only a gateway that sends nothing at all for this long is silent. */
 const LOADING_MS = 60_000
-/** The load of a rule that has a call every few seconds is shown meanwhile, too. */
+/** The time for which the last load of a rule is shown, so that it stays between rare calls. */
 const LOAD_SECONDS = 60
 /** A stream that lasted for less has failed. */
 const STEADY_MS = 5000

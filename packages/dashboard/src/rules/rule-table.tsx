@@ -19,7 +19,7 @@ interface RuleTableProps {
   readonly sort: Sort | undefined
   /** The id of the rule whose details are open. */
   readonly chosen: string | undefined
-  /** Of the rows, which stay in their places meanwhile. */
+  /** The handlers of the rows, which stay in their places while a pointer is on them. */
   readonly handlers: Readonly<Record<string, () => void>>
 }
 

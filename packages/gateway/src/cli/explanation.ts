@@ -36,7 +36,7 @@ export function explainForPeople({ call, rules, verdict, misses }: Explained): s
     if (leased !== undefined) lines.push(`  leased: this process holds ${leased} permits of this key in advance`)
   }
   if (rules.length === 0 && verdict.allowed && rules.caller.length === 0) lines.push('no rule matches this call')
-  // by the list of all rules, it is said already why no rule matters
+  // a caller on a list of all rules: a line above says already why no rule matters
   const isListed = rules.caller.some(({ rule }) => rule === undefined)
   if (!isListed) lines.push(...missesForPeople(misses))
   lines.push('', `verdict: ${verdictInWords(verdict)}`)

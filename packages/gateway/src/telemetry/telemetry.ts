@@ -27,7 +27,7 @@ export interface TelemetryOptions {
     readonly accessLog?: AccessLogSettings | undefined
     readonly tracing?: TracingSettings | undefined
   }
-  /** The folder that paths in the rule file are seen from. */
+  /** The folder that relative paths in the rule file begin in. */
   readonly folder: string
   /** The caller's address as rules count it. */
   readonly addressOf: (record: CallRecord) => string | undefined

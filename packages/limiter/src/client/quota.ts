@@ -23,9 +23,9 @@ const FIRST_WINDOW_MS = 60_000
 const PART_OF_WINDOW = 0.5
 /** The part of a limit that is left to others if there are any: they cannot see this client's calls under way. */
 const MARGIN = 0.015
-/** The part of a limit that refills at which it is held. */
+/** The part of a refilling limit that the client leaves unused. */
 const WANTED = 0.03
-/** The part of a bucket at which it is held; nothing of a bucket is lost by it. */
+/** The part of a bucket that the client leaves unused; no permit of a bucket is lost by that. */
 const WANTED_OF_BUCKET = 0.25
 const LEAST_SHARE = 1e-4
 const LEAST_OF_FLEET = 0.7
@@ -246,7 +246,7 @@ export class Quota {
     return Math.min(plan, this.#limit / (this.#isWindowReported ? this.#windowMs : FIRST_WINDOW_MS))
   }
 
-  /** Estimates what remains by now: others go on using it, and what refills does so. */
+  /** Estimates the permits that remain now, after what others have used and what has refilled since the last answer. */
   #expected(nowMs: number): number {
     const sinceMs = Math.max(0, nowMs - this.#heardAt)
     if (this.#isFixed) {

@@ -149,7 +149,7 @@ function remoteOf({ remote }: RuleDocument, kinds: readonly SourceKind[]): Sourc
   return remote && kinds.find(({ name }) => name === remote.source)!.create(remote.address, remote.options)
 }
 
-/** Returns a number that may depend on the sections of the rule file, by the document of the start. */
+/** Returns a number; one that depends on the sections of the rule file is read from the first document. */
 function atTheStart(
   given: number | ((sections: Readonly<Record<string, unknown>>) => number) | undefined,
   { sections = {} }: RuleDocument,

@@ -149,7 +149,7 @@ export class Decider {
 
   /** Counts a refusal that was deferred, since credit might have made the call pass. */
   countRefusal(verdict: PendingVerdict, call: Call, options: PlanOptions | undefined): void {
-    // a call that waits for a slot is counted when that ends, and a denied one was counted
+    // a call that waits for a slot is counted when its wait ends; a denied call has been counted already
     if (verdict.exhaustedRule !== undefined || verdict.decisions.length === 0) return
     const binding = this.meets(call, options).find(({ rule }) => rule.id === verdict.rule)
     tallyRefusalBy(binding, binding?.rule.key(call) ?? '', this.#counters)

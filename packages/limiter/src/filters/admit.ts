@@ -161,8 +161,8 @@ export function verdictOf(request: object): Verdict | undefined {
 }
 
 /**
- * Finds the place where runs are stored: with the raw headers, an array that each of Node's requests has to itself. Each request of
- * Express has a hidden class of its own, and one more property on it would cost as much as all else that a filter does.
+ * Finds the object that runs are stored on: the raw headers, an array that belongs to one request of Node. A property on the request
+ * of Express itself would cost as much as all else that a filter does, since each has a hidden class of its own.
  */
 function placeFor(identity: { readonly rawHeaders?: object }): Decided {
   return identity.rawHeaders ?? identity

@@ -40,8 +40,8 @@ export interface Started {
 }
 
 /**
- * The answer of a gate: the job begins, or the gate is asked again in so many milliseconds, or earlier if a job ends. `Infinity`: only if
- * a job ends, or by `reconsider`.
+ * The answer of a gate: the job begins, or the number of milliseconds after which the gate is asked again; earlier if a job ends.
+ * `Infinity`: only if a job ends, or by `reconsider`.
  */
 export type Passage = Started | number
 

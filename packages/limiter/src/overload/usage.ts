@@ -36,7 +36,7 @@ export class Usage {
     for (const [key] of sorted.slice(this.#most)) this.#used.delete(key)
   }
 
-  /** Returns the use from which on callers are refused, so that `amount` of all use is: the heaviest first. */
+  /** Returns the least use of the callers to refuse: the heaviest callers, who together have used `amount`. */
   cut(amount: number): number {
     let left = amount
     for (const used of [...this.#used.values()].sort((a, b) => b - a)) {

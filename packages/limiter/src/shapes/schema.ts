@@ -367,7 +367,7 @@ export class PrefaultSchema<Inner extends AnySchema> extends WithValue<
 export class CatchSchema<Inner extends AnySchema> extends WithValue<Inner, output<Inner>, unknown> {
   override readonly isOptionalIn = true as const
 
-  // a value that is repaired should still be written
+  // a fallback repairs mistakes; it makes no value optional
   override get mayBeLeftOut(): boolean {
     return this.inner.mayBeLeftOut
   }

@@ -30,7 +30,7 @@ const buckets = latencyBoundsMs.length + 1
 class Series {
   readonly route: string
   readonly address: string
-  // a step that has begun before the oldest second is still whole
+  // longer by one step, so that the step of the oldest second is whole
   readonly calls: SecondRing = new SecondRing(historySeconds + stepSeconds)
   readonly errors: SecondRing = new SecondRing(historySeconds + stepSeconds)
   readonly retries: SecondRing = new SecondRing(minuteSeconds)

@@ -249,7 +249,7 @@ class MessageRelay implements FrameSink {
     this.#heldBytes = 0
     // what the caller still sends is read and dropped, so that the close frame is not lost by a reset
     this.#near.resume()
-    // a message is refused by its head, which was not passed on: what came before it has ended
+    // the service has not seen the head of the refused message, so its last message is complete
     this.#far.write(closeFrame(GOING_AWAY, REASON, true))
     this.#far.end()
     if (this.#fromService.isBetweenFrames) this.#leave()

@@ -39,13 +39,13 @@ interface Probed {
   patience: number | undefined
   /** Probes since the last answer. */
   unanswered: number
-  /** Looks at which bytes had come, one after the other, since the last probe. */
+  /** The number of looks in a row, since the last probe, that found new bytes. */
   busyLooks: number
-  /** Looks at which nothing had come, one after the other, since a probe that is not answered. */
+  /** The number of looks in a row, since a probe without an answer, that found no new bytes. */
   silentLooks: number
   /** The number of streams that the other side has opened. */
   streams: number
-  /** Looks, one after the other, at which TLS held bytes that nothing was sending. */
+  /** The number of looks in a row that found bytes in TLS that nothing was sending. */
   lostLooks: number
 }
 

@@ -193,7 +193,7 @@ export class PlainReply implements CallReply {
   readonly #headers: Record<string, HeaderValue> = {}
   #isHijacked = false
 
-  /** `headersFor` says how a refusal is put to a caller that speaks gRPC. */
+  /** Begins an answer; `headersFor` returns the headers of a refusal for a caller that speaks gRPC. */
   constructor(raw: ServerResponse, headersFor: typeof grpcHeaders = grpcHeaders) {
     this.raw = raw
     this.#headersFor = headersFor

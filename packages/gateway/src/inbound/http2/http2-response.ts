@@ -160,7 +160,7 @@ export class Http2Response extends NodeResponse {
   }
 }
 
-/** True if headers are all of an answer, and must say so: those of gRPC that have its status in them already. */
+/** True if headers are a whole answer, which ends with them: answers of gRPC whose headers have its status. */
 function isTrailersOnly(headers: OutgoingHttpHeaders): boolean {
   return headers['grpc-status'] !== undefined && grpcTypeOf(headers as IncomingHttpHeaders) !== undefined
 }

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { buildConnector, Client, type Dispatcher } from 'undici'
 import { ShortExchange } from './short-exchange.ts'
 
-/** As undici's, with how a socket is opened. */
+/** The options of undici, with a function that opens a socket. */
 export type ServiceClientOptions = Omit<Client.Options, 'connect'> & { readonly connect: buildConnector.BuildOptions }
 
 /** The questions of a connection to the call that it carries. */

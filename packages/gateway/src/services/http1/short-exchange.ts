@@ -34,7 +34,7 @@ export interface ShortExchangeParts {
  */
 type State = 'idle' | 'queued' | 'sent' | 'handed over'
 
-/** An answer that takes longer is awaited by undici, which has timers. */
+/** The time after which undici, which has timers, waits for the answer. */
 const shortMs = 1000
 const minTimeoutMs = 2 * shortMs
 /** The number of calls that go to undici at once after an answer of another form: the next answers are likely to have it, too. */

@@ -8,7 +8,7 @@ import { LineWriter } from './line-writer.ts'
 import { type LineFormat, lineFormats, type ReplayFields } from './log-line.ts'
 
 export interface AccessLogOptions {
-  /** The folder that the path of the log is seen from. */
+  /** The folder that a relative path of the log begins in. */
   readonly folder: string
   /** The caller's address as rules count it. */
   readonly addressOf: (record: CallRecord) => string | undefined

@@ -135,7 +135,7 @@ function text(name: string, value: string | undefined, maxLength: number): strin
   return value === undefined || value === '' ? '' : `,"${name}":"${escapeJson(value, maxLength)}"`
 }
 
-/** Microseconds are all that a clock gives. */
+/** Writes milliseconds with three decimals: a clock gives no more than microseconds. */
 function milliseconds(name: string, value: number | undefined): string {
   return value === undefined ? '' : `,"${name}":${Math.round(value * 1000) / 1000}`
 }

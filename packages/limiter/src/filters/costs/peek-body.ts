@@ -68,7 +68,7 @@ class Peek {
     stream.on('readable', this.#onReadable)
     for (const event of ['close', 'error', 'aborted']) stream.on(event, this.#onGone)
     this.#timer = setTimeout(this.#onGone, PATIENCE_MS)
-    // Node drops the body of a call that is answered without it only if reading has not begun
+    // a call may be answered before its body is read: Node then drops the body only if reading has not begun
     response.once('finish', () => {
       if (stream.readableFlowing !== true && stream.listenerCount('readable') === 0) stream.resume()
     })

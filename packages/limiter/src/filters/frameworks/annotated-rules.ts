@@ -40,7 +40,7 @@ export class AnnotatedRules {
     return id
   }
 
-  /** Returns a free name: of two that would have one name, the second is another. */
+  /** Returns a name that no other rule has: a second `orders` is `orders-2`. */
   #free(name: string): string {
     const known = [...this.#ids.values()]
     let id = name

@@ -42,7 +42,7 @@ export function readDocument(
   return { document: { ...apart(kept, vocabulary), ...named, rules, ...states }, problems }
 }
 
-/** Returns the other problems: an option without a value is not reported again for its value. */
+/** Leaves out problems with the value of an option that is reported for having none. */
 function besides(problems: readonly Problem[], unset: readonly Problem[]): Problem[] {
   const places = unset.map(({ path }) => path.join('.'))
   return problems.filter(({ path }) => !places.some(place => place.startsWith(path.join('.'))))
