@@ -90,7 +90,7 @@ it('no call waits for a slow server of limits, which is asked once at a time for
   await expect.poll(() => asked.length, until).toBe(1)
 })
 
-it('a caller's name that would change the path of the question is not asked for', async () => {
+it('a name that would change the path of the question is not asked for', async () => {
   const { limiter, asked } = await start(response => response.end('8/h'))
   for (const account of ['.', '..']) expect(await limitOf(limiter, account)).toBe(3)
   await expect.poll(() => limitOf(limiter, '../..'), until).toBe(8)

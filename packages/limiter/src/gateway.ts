@@ -14,6 +14,7 @@ export { attempt, type Repeated, repeat, visitAll } from './common/background.ts
 export { steadyMicroseconds } from './common/clock.ts'
 export { countFault, faultCounts, reportFault, textOf } from './common/faults.ts'
 export { assertRegularFile, fileFault, readRegularFile, readRegularFileSync } from './common/regular-file.ts'
+export { StepRing } from './common/step-ring.ts'
 export type { ReplayLimiter, ReplayOptions } from './create/replay-limiter.ts'
 export { type KeySet, readKeySet } from './dimensions/jwt/key-set.ts'
 export { readToken, type Token } from './dimensions/jwt/token.ts'

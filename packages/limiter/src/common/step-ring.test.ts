@@ -66,3 +66,16 @@ describe('a ring of steps', () => {
     )
   })
 })
+
+it('a ring of seconds keeps its length over gaps and clocks that are set back', () => {
+  const ring = new StepRing(new Float64Array(10))
+  ring.write(100, 1)
+  ring.write(105, 2)
+  ring.write(101, 4)
+  expect([ring.sum(105, 10), ring.at(103), ring.at(106)]).toEqual([7, 0, 0])
+  ring.write(90, 100)
+  ring.write(112, 8)
+  expect([ring.sum(112, 10), ring.at(105), ring.at(101)]).toEqual([10, 2, 0])
+  ring.write(5000, 1)
+  expect(ring.sum(5000, 10)).toBe(1)
+})

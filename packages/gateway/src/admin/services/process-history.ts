@@ -1,5 +1,5 @@
+import { StepRing } from 'diana-limiter/gateway'
 import type { ProcessReport } from './process-report.ts'
-import { SecondRing } from './second-ring.ts'
 
 /** The last five minutes of one number, oldest first, in steps; null for a time of which nothing is known. */
 export type Course = readonly (number | null)[]
@@ -21,9 +21,9 @@ const silentSeconds = 3
 interface Known {
   report: ProcessReport
   at: number
-  readonly courses: Readonly<Record<(typeof courses)[number], SecondRing>>
+  readonly courses: Readonly<Record<(typeof courses)[number], StepRing>>
   /** Calls turned away in a second, by reason. */
-  readonly rejected: Map<string, SecondRing>
+  readonly rejected: Map<string, StepRing>
 }
 
 /** Remembers what the processes that run now said of themselves in the last five minutes. */
@@ -72,14 +72,14 @@ export class ProcessHistory {
     }
   }
 
-  #sums(rejected: ReadonlyMap<string, SecondRing>): Record<string, number> {
+  #sums(rejected: ReadonlyMap<string, StepRing>): Record<string, number> {
     const sums = [...rejected].map(([reason, ring]) => [reason, ring.sum(this.#second, historySeconds)] as const)
     return Object.fromEntries(sums.filter(([, count]) => count > 0))
   }
 }
 
 function create(report: ProcessReport): Known {
-  const rings = courses.map(name => [name, new SecondRing(historySeconds, Number.NaN)])
+  const rings = courses.map(name => [name, new StepRing(new Float64Array(historySeconds), { empty: Number.NaN })])
   return { report, at: 0, courses: Object.fromEntries(rings) as Known['courses'], rejected: new Map() }
 }
 
@@ -89,7 +89,7 @@ function addRejected({ report: before, rejected }: Known, second: number, now: P
   for (const [reason, count] of Object.entries(now.callers?.rejected ?? {})) {
     const more = count - (before.callers?.rejected[reason] ?? 0)
     if (more <= 0) continue
-    const ring = rejected.get(reason) ?? new SecondRing(historySeconds)
+    const ring = rejected.get(reason) ?? new StepRing(new Float64Array(historySeconds))
     ring.write(second, more)
     rejected.set(reason, ring)
   }

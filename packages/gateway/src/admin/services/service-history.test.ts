@@ -4,7 +4,6 @@ import type { TrafficSample } from '../../services/reports.ts'
 import { ProcessHistory } from './process-history.ts'
 import type { ProcessReport } from './process-report.ts'
 import { quantilesOf } from './quantile.ts'
-import { SecondRing } from './second-ring.ts'
 import { ServiceHistory } from './service-history.ts'
 
 /** Latencies in milliseconds, as an address counts them. */
@@ -86,19 +85,6 @@ test('a quantile is the upper bound of its bucket, and null beyond the last one'
   expect(quantilesOf(latencies(0.2))).toEqual({ p50Ms: 1, p95Ms: 1, p99Ms: 1 })
   const hundred = Array.from({ length: 100 }, (_, at) => (at < 94 ? 4 : at < 98 ? 600 : 61_000))
   expect(quantilesOf(latencies(...hundred))).toEqual({ p50Ms: 5, p95Ms: 700, p99Ms: null })
-})
-
-test('a ring of seconds keeps its length over gaps and clocks that are set back', () => {
-  const ring = new SecondRing(10)
-  ring.write(100, 1)
-  ring.write(105, 2)
-  ring.write(101, 4)
-  expect([ring.sum(105, 10), ring.at(103), ring.at(106)]).toEqual([7, 0, 0])
-  ring.write(90, 100)
-  ring.write(112, 8)
-  expect([ring.sum(112, 10), ring.at(105), ring.at(101)]).toEqual([10, 2, 0])
-  ring.write(5000, 1)
-  expect(ring.sum(5000, 10)).toBe(1)
 })
 
 test('processes are reported while they answer, with what they turned away in the last five minutes', () => {

@@ -1,8 +1,8 @@
+import { StepRing } from 'diana-limiter/gateway'
 import { latencyBoundsMs } from '../../services/address-state.ts'
 import type { TrafficSample } from '../../services/reports.ts'
 import type { ProcessReport } from './process-report.ts'
 import { type Quantiles, quantilesOf } from './quantile.ts'
-import { SecondRing } from './second-ring.ts'
 
 /** The outcomes of the calls of a route, or of those that went to one of its addresses. */
 export interface ServiceFigures {
@@ -31,10 +31,10 @@ class Series {
   readonly route: string
   readonly address: string
   // longer by one step, so that the step of the oldest second is whole
-  readonly calls: SecondRing = new SecondRing(historySeconds + stepSeconds)
-  readonly errors: SecondRing = new SecondRing(historySeconds + stepSeconds)
-  readonly retries: SecondRing = new SecondRing(minuteSeconds)
-  readonly latency: readonly SecondRing[] = Array.from({ length: buckets }, () => new SecondRing(minuteSeconds))
+  readonly calls: StepRing = ringOfSeconds(historySeconds + stepSeconds)
+  readonly errors: StepRing = ringOfSeconds(historySeconds + stepSeconds)
+  readonly retries: StepRing = ringOfSeconds(minuteSeconds)
+  readonly latency: readonly StepRing[] = Array.from({ length: buckets }, () => ringOfSeconds(minuteSeconds))
   lastAt = 0
 
   constructor({ route, address }: TrafficSample) {
@@ -44,11 +44,11 @@ class Series {
 
   add(second: number, { calls, errors, retries, latency }: Difference): void {
     if (calls + retries > 0) this.lastAt = second
-    this.calls.write(second, this.calls.at(second) + calls)
-    this.errors.write(second, this.errors.at(second) + errors)
-    this.retries.write(second, this.retries.at(second) + retries)
+    this.calls.add(second, calls)
+    this.errors.add(second, errors)
+    this.retries.add(second, retries)
     for (const [at, count] of latency.entries()) {
-      if (count > 0) this.latency[at]?.write(second, this.latency[at].at(second) + count)
+      if (count > 0) this.latency[at]?.add(second, count)
     }
   }
 }
@@ -102,9 +102,9 @@ export class ServiceHistory {
     if (wanted.length === 0) return undefined
     const second = this.#second
     const sum = (read: (series: Series) => number) => wanted.reduce((total, one) => total + read(one), 0)
-    const steps = (read: (series: Series) => SecondRing) =>
+    const steps = (read: (series: Series) => StepRing) =>
       wanted
-        .map(one => read(one).steps(second, historySeconds / stepSeconds, stepSeconds))
+        .map(one => wholeSteps(read(one), second))
         .reduce((one, other) => one.map((count, at) => count + other[at]!))
     const counts = Array.from({ length: buckets }, (_, at) =>
       sum(({ latency }) => latency[at]!.sum(second, minuteSeconds)),
@@ -156,4 +156,17 @@ function differenceOf(
 
 function keyOf({ route, address }: Pick<TrafficSample, 'route' | 'address'>): string {
   return `${route} ${address}`
+}
+
+function ringOfSeconds(length: number): StepRing {
+  return new StepRing(new Float64Array(length))
+}
+
+/** Returns the sums of whole steps, oldest first; the newest is the last that has ended by `second`. Steps begin at fixed times. */
+function wholeSteps(ring: StepRing, second: number): number[] {
+  const count = historySeconds / stepSeconds
+  const end = Math.floor((second + 1) / stepSeconds) * stepSeconds
+  return Array.from({ length: count }, (_, index) => {
+    return ring.sum(end - (count - 1 - index) * stepSeconds - 1, stepSeconds)
+  })
 }

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { StepRing } from 'diana-limiter/gateway'
 import type { CallReply, CallRequest, Trust } from '../../http/call.ts'
 import { pathOf } from '../../http/normalize-request.ts'
 import type { AnswerSettings, RedirectSettings } from '../../settings/routes/answer-settings.ts'
@@ -218,8 +219,8 @@ const seconds = 10
 /** Bounds second tries by the calls of the last ten seconds, so that the calls of an outage are not sent twice. */
 export class RetryBudget {
   readonly #settings: RetryBudgetSettings
-  readonly #calls = new Float64Array(seconds)
-  readonly #tries = new Float64Array(seconds)
+  readonly #calls = new StepRing(new Float64Array(seconds))
+  readonly #tries = new StepRing(new Float64Array(seconds))
   #second = 0
 
   constructor(settings: RetryBudgetSettings) {
@@ -228,31 +229,22 @@ export class RetryBudget {
 
   /** Counts a call that has come. */
   count(now: number): void {
-    this.#advance(now)
-    this.#calls[this.#second % seconds]!++
+    this.#calls.add(this.#secondOf(now), 1)
   }
 
   /** True if a call may be tried again now; counts the try if so. */
   take(now: number): boolean {
-    this.#advance(now)
+    const second = this.#secondOf(now)
     const { percent, perSecond } = this.#settings
-    const most = (sum(this.#calls) * percent) / 100 + perSecond * seconds
-    if (sum(this.#tries) + 1 > most) return false
-    this.#tries[this.#second % seconds]!++
+    const most = (this.#calls.sum(second, seconds) * percent) / 100 + perSecond * seconds
+    if (this.#tries.sum(second, seconds) + 1 > most) return false
+    this.#tries.add(second, 1)
     return true
   }
 
-  /** Forgets the seconds that have left the window. */
-  #advance(now: number): void {
-    const second = Math.max(this.#second, Math.floor(now / 1000))
-    const first = Math.max(this.#second + 1, second - seconds + 1)
-    for (let past = first; past <= second; past++) this.#calls[past % seconds] = this.#tries[past % seconds] = 0
-    this.#second = second
+  /** Returns the second of a moment; one that is passed does not come again if the clock is set back. */
+  #secondOf(now: number): number {
+    this.#second = Math.max(this.#second, Math.floor(now / 1000))
+    return this.#second
   }
-}
-
-function sum(numbers: Float64Array): number {
-  let total = 0
-  for (const number of numbers) total += number
-  return total
 }
