@@ -239,7 +239,7 @@ describe('users of the Redis port', () => {
 })
 
 describe('hostile clients of the Redis port', () => {
-  it('what cannot be read gets an error, ends its own connection, and no other', async () => {
+  it('an unreadable command gets an error, ends its own connection, and no other', async () => {
     const other = await raw(open)
     for (const bytes of [
       '*1\r\n$x\r\n',

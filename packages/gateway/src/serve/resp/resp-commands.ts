@@ -36,7 +36,7 @@ interface Command {
 }
 
 const anyNumber = 1024
-/** After so many wrong passwords a connection is closed. */
+/** The number of wrong passwords after which a connection is closed. */
 const mostGuesses = 5
 /** Clients of Redis ask for its version, and choose by it what they send. */
 const redisVersion = '7.0.0'
@@ -273,7 +273,7 @@ function listCommands(_: RespClient, words: readonly string[]): Answer {
   return new Failure(`ERR unknown subcommand '${shown(words[1]!)}'. There are COUNT, DOCS, INFO and LIST.`)
 }
 
-/** The name, how many words it has, what it is to a client that sends it, and that no word is a key of a Redis Cluster. */
+/** Returns the name, the number of words, its flags, and that no word is a key of a Redis Cluster. */
 function describe([name, { words }]: readonly [string, Command]): Reply {
   const [least, most] = words
   return [name.toLowerCase(), least === most ? least : -least, [new Status('fast')], 0, 0, 0]
@@ -287,7 +287,7 @@ function docsOf({ about, usage }: Command): Reply {
   ])
 }
 
-/** What tools ask a Redis for before they begin. */
+/** The settings that tools ask a Redis for before they begin. */
 const settings: Readonly<Record<string, string>> = { appendonly: 'no', databases: '1', maxmemory: '0', save: '' }
 
 function configure(_: RespClient, words: readonly string[]): Answer {

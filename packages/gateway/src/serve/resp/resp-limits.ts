@@ -153,8 +153,8 @@ function tightest({ allowed, decisions }: Verdict): Decision | undefined {
 }
 
 /**
- * The numbers of redis-cell: 1 if it is refused, the limit, what is left, the seconds after which the same call passes (-1: it
- * passed, or never does), and the seconds until all is back (-1: nobody knows). Seconds are rounded up, so that they are true.
+ * Returns the numbers of redis-cell: 1 if it is refused, the limit, what is left, the seconds after which the same call passes (-1: it
+ * passed, or never does), and the seconds until all is back (-1: no moment is known). Seconds are rounded up, so that they are true.
  */
 function fiveOf({ allowed, retryAfterMs }: Verdict, decision: Decision | undefined): readonly number[] {
   const { limit = 0, remaining = 0, resetAfterMs = 0 } = decision ?? {}

@@ -161,7 +161,7 @@ function textOf(bytes: Buffer, from: number, end: number): string {
     .replace(/[\x80-\xff]/g, character => String.fromCharCode(0xdc00 + character.charCodeAt(0)))
 }
 
-/** The words of a line; those in quotes may have blanks and escapes. */
+/** Returns the words of a line; those in quotes may have blanks and escapes. */
 function wordsOf(line: string): string[] {
   const words: string[] = []
   const pattern =

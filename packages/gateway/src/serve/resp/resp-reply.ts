@@ -19,7 +19,7 @@ export class Failure {
   }
 }
 
-/** What a command answers; a map is a flat list in version 2. */
+/** The answer to a command; a map is a flat list in version 2. */
 export type Reply = number | string | null | Status | Failure | readonly Reply[] | ReadonlyMap<string, Reply>
 
 export const ok: Status = new Status('OK')
@@ -42,7 +42,7 @@ export function writeReply(reply: Reply, version: RespVersion): string {
   return text
 }
 
-/** What a caller has sent must not end the line of an error, and begin another reply. */
+/** Returns a text without the ends of lines: those that a client has sent must not begin another reply. */
 function oneLine(text: string): string {
   return text.replace(/[\r\n]+/g, ' ').slice(0, 500)
 }

@@ -152,7 +152,7 @@ describe('connections of the Redis protocol', () => {
     ).toEqual(Array.from({ length: count }, (_, at) => at))
   })
 
-  it('a peer that is not trusted, and one too many, are told so', async () => {
+  it('a peer that is not trusted, and one connection too many, get an error', async () => {
     const stranger = await client(await serve({ mayAsk: false }))
     expect(await stranger.until(text => text !== '')).toMatch(/^-NOPERM .*trustProxy\r\n$/)
     await stranger.ended
@@ -167,7 +167,7 @@ describe('connections of the Redis protocol', () => {
     expect(refused).toHaveLength(2)
   })
 
-  it('what was asked before QUIT, and before the server ends, is answered', async () => {
+  it('commands before QUIT, and before the server ends, are answered', async () => {
     const server = await serve()
     const one = await client(server)
     one.socket.write('PING a\r\nDIANA.PEEK all\r\nQUIT\r\nPING b\r\n')

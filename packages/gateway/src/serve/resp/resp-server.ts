@@ -28,7 +28,7 @@ interface Awaited {
 const bounds: RespBounds = { arguments: 1024, argumentBytes: 65_536, bytes: 1_048_576 }
 /** Bounds of clients that have not said who they are. */
 const strangerBounds: RespBounds = { arguments: 10, argumentBytes: 1024, bytes: 4096 }
-/** No further commands of a connection are run while so many wait for their answers, or so many bytes for the client to read them. */
+/** The most commands of a connection that wait for their answers, and the most bytes that wait for its client; no further ones are run. */
 const mostAwaited = 1024
 const mostUnreadBytes = 1_048_576
 /** The time that a command has to arrive, that a client has to say who it is, and that it may read nothing of what it asked for. */
@@ -36,7 +36,7 @@ const slowMs = 10_000
 const sweepMs = 1000
 const keepAliveMs = 60_000
 const endMs = 1000
-/** Connections beyond the bound that are accepted to be told so. */
+/** The connections beyond the bound that are accepted and get an error. */
 const spareConnections = 100
 
 /** Answers clients of Redis: decisions by rules, and by limits that commands bring along. */

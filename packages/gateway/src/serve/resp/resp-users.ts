@@ -10,7 +10,7 @@ export interface RespUserSettings {
   readonly throttle: boolean
 }
 
-/** What a client may do. */
+/** The permissions of a client. */
 export interface RespUser {
   readonly name: string
   readonly mayThrottle: boolean
