@@ -1,6 +1,6 @@
 import { describeKey, formatDuration } from 'diana-limiter'
 import type { CompiledRule } from 'diana-limiter/gateway'
-import { remedyFor } from '../judging/needs.ts'
+import { remedyFor } from '../judging/remedies.ts'
 import type { Judged, Replayed } from '../replay.ts'
 import type { CallerFigures, Callers } from './callers.ts'
 import { type RuleFigures, refusedBy } from './figures.ts'
