@@ -1,4 +1,4 @@
-/** How one kind of log is made to have a field; what it cannot have is left out. */
+/** The options by which one kind of log gets a field; a field that it cannot have has none. */
 interface LogOptions {
   /** Names the option for a header, by its name in lower case. */
   readonly header?: ((name: string) => string) | undefined
