@@ -54,6 +54,26 @@ export const programs = [
     },
   },
   {
+    // clients of Redis, some packages of which come with the server
+    name: 'redis-benchmark',
+    home: 'https://redis.io/downloads',
+    packages: { ...everywhere('redis'), 'apt-get': 'redis-tools' },
+  },
+  {
+    // its test is left out without it
+    name: 'python3-redis',
+    check: ['/usr/bin/python3', '-c', 'import redis'],
+    isOptional: true,
+    home: 'https://redis.io/docs/latest/develop/clients/redis-py',
+    packages: {
+      'apt-get': 'python3-redis',
+      dnf: 'python3-redis',
+      yum: 'python3-redis',
+      apk: 'py3-redis',
+      pacman: 'python-redis',
+    },
+  },
+  {
     name: 'nginx',
     home: 'https://nginx.org/en/download.html',
     packages: everywhere('nginx'),

@@ -63,7 +63,9 @@ describe('diana', () => {
 
   test('diana --version prints the version of the package', async () => {
     const { version } = JSON.parse(readFileSync(join(root, 'packages/gateway/package.json'), 'utf8'))
-    expect(await diana(['--version'])).toEqual({ code: 0, out: `${version}\n`, err: '' })
+    for (const word of ['version', '--version', '-v']) {
+      expect(await diana([word])).toEqual({ code: 0, out: `${version}\n`, err: '' })
+    }
   })
 
   test.each([

@@ -15,13 +15,13 @@ const path = '/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit'
 const answer = Buffer.concat([Buffer.from([0, 0, 0, 0, 20]), Buffer.alloc(20, 1)])
 
 /** As the gateway counts: the whole system, each address, each account and each path. */
-async function openServer(by) {
+async function openServer(by, serve = {}) {
   const config = join(mkdtempSync(join(tmpdir(), 'diana-bench-')), 'diana.json')
   const rules = Object.entries(by).map(([id, dimension]) => ({
     ...{ id, limit: `${PLENTY}/m` },
     ...(dimension && { by: dimension }),
   }))
-  writeFileSync(config, JSON.stringify({ identify: { account: ['header:x-account-id'] }, rules }))
+  writeFileSync(config, JSON.stringify({ identify: { account: ['header:x-account-id'] }, rules, serve }))
   const limiter = await createLimiter({ config, sections: [serveSection] })
   return await openDecisionServer({ limiter, folder: '.', isReady: () => true })
 }
@@ -68,6 +68,7 @@ export const subjects = {
     const by = { whole: undefined, ip: 'ip', account: 'account', path: 'attribute:path' }
     return (await openServer(by)).grpc.server
   },
+  'diana serve, Redis protocol': async () => (await openServer({ account: 'account' }, { redis: {} })).redis.server,
   'nginx asks an empty node:http': () => createServer((_request, response) => response.end()),
   'nginx asks diana serve, four rules': async () => {
     const { app } = await openServer({ whole: undefined, ip: 'ip', account: 'account', path: 'resource' })

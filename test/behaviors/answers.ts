@@ -235,18 +235,21 @@ export const answers: readonly Behavior[] = [
     },
   },
   {
-    behavior: 'Early hints (103) reach the caller before the answer; hints without an answer give a 502.',
+    behavior:
+      'Early hints (103) reach a browser that loads a page before the answer, and no caller that may not read them; hints without an answer give a 502.',
     suites: ['nginx'],
     check: async stage => {
       const hints = 'HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload, </b.js>; rel=preload\r\n\r\n'
       const { port } = await stage.bytes(hints + ok)
-      const answer = await stage.call(port)
+      const page = (at: number) => stage.call(at, 'GET / HTTP/1.1', ['Sec-Fetch-Mode: navigate'])
+      const answer = await page(port)
       expect([statusesIn(answer), headersOf(answer, 'link')]).toEqual([
         [103, 200],
         ['</a.css>; rel=preload, </b.js>; rel=preload'],
       ])
       const only = await stage.bytes(socket => socket.end(hints))
-      expect(statusesIn(await stage.call(only.port))).toEqual([103, 502])
+      expect(statusesIn(await page(only.port))).toEqual([103, 502])
+      expect(statusesIn(await stage.call(port))).toEqual([200])
     },
   },
   {

@@ -127,7 +127,7 @@ export async function startServe({ workers }) {
   const probes = join(folder, 'probes')
   mkdirSync(probes)
   const config = join(folder, 'diana.json')
-  const serve = { admin: { port: 0 }, spoe: { port: 0 } }
+  const serve = { admin: { port: 0 }, spoe: { port: 0 }, redis: { port: 0 } }
   writeFileSync(config, JSON.stringify({ rules, trustProxy: ['127.0.0.0/8'], serve }))
   const program = join(root, 'packages/gateway/bin/diana.mjs')
   const ports = ['--port', '0', '--grpc-port', '0', '--workers', String(workers)]
@@ -182,6 +182,7 @@ class GatewayProcess {
     this.port = Number(new URL(this.url).port)
     this.grpc = /grpc on ([\d.:]+)/.exec(this.output)?.[1]
     this.spoe = /spoe on ([\d.:]+)/.exec(this.output)?.[1]
+    this.redis = /redis on ([\d.:]+)/.exec(this.output)?.[1]
     this.pids = this.#running()
   }
 

@@ -45,7 +45,8 @@ const grpcHealth = port => () =>
     stream.end(Buffer.alloc(5))
   })
 
-const spoeHealth = port => () =>
+/** Asks a port that answers anything to a question. */
+const answersTo = (port, question) => () =>
   within(done => {
     const socket = connect(port, '127.0.0.1')
     const end = outcome => {
@@ -54,8 +55,10 @@ const spoeHealth = port => () =>
     }
     socket.on('error', error => end(error.message))
     socket.on('data', () => end(undefined))
-    socket.write(Buffer.from(spoeHello(), 'latin1'))
+    socket.write(Buffer.from(question, 'latin1'))
   })
+
+const portIn = address => Number(address.split(':').at(-1))
 
 /**
  * The ports of `diana serve`, each of which is fuzzed by itself: the themes that fit it, where it listens, and how a new caller
@@ -69,13 +72,18 @@ export const targets = {
   },
   grpc: {
     themes: ['resets', 'http2', 'versions', 'storm'],
-    portOf: ({ grpc }) => Number(grpc.split(':').at(-1)),
-    check: ({ grpc }) => grpcHealth(Number(grpc.split(':').at(-1))),
+    portOf: ({ grpc }) => portIn(grpc),
+    check: ({ grpc }) => grpcHealth(portIn(grpc)),
   },
   spoe: {
     themes: ['spoe', 'spoe', 'storm', 'resets'],
-    portOf: ({ spoe }) => Number(spoe.split(':').at(-1)),
-    check: ({ spoe }) => spoeHealth(Number(spoe.split(':').at(-1))),
+    portOf: ({ spoe }) => portIn(spoe),
+    check: ({ spoe }) => answersTo(portIn(spoe), spoeHello()),
+  },
+  redis: {
+    themes: ['resp', 'resp', 'resp', 'storm', 'versions'],
+    portOf: ({ redis }) => portIn(redis),
+    check: ({ redis }) => answersTo(portIn(redis), 'PING\r\n'),
   },
   admin: {
     themes: ['versions', 'mixed', 'storm', 'leavers', 'upgrades', 'resets'],

@@ -14,6 +14,8 @@ import { Closing } from '../../packages/gateway/src/inbound/server.ts'
 import { SupervisedProcess } from '../../packages/gateway/src/process/workers/supervised-process.ts'
 import { GrpcCall } from '../../packages/gateway/src/serve/grpc/grpc-call.ts'
 import { GrpcServer } from '../../packages/gateway/src/serve/grpc/grpc-server.ts'
+import { RespServer } from '../../packages/gateway/src/serve/resp/resp-server.ts'
+import { RespUsers } from '../../packages/gateway/src/serve/resp/resp-users.ts'
 import { HealthChecks } from '../../packages/gateway/src/services/health/health-checks.ts'
 import { ShortExchange } from '../../packages/gateway/src/services/http1/short-exchange.ts'
 import { Names } from '../../packages/gateway/src/services/names.ts'
@@ -164,6 +166,40 @@ export const loopsOfGateway: readonly Loop[] = [
       await grpcServer(3)
       const failures = (at: number) => () => failed.mock.contexts.filter(one => one === seen[at]).length
       return [failures(0), failures(2)]
+    },
+  },
+  {
+    place: 'connections of the Redis protocol',
+    ms: 11_000,
+    start: async () => {
+      const server = new RespServer({
+        ...{ limiter: { rules: [] } as never, users: new RespUsers([], () => Buffer.alloc(0)), tls: undefined },
+        ...{
+          peers: { mayAsk: () => true } as never,
+          settings: () => ({ connections: 10 }) as never,
+          onRefused: () => {},
+        },
+      })
+      server.server.listen(0, '127.0.0.1')
+      await once(server.server, 'listening')
+      const sides: Socket[] = []
+      server.server.prependListener('connection', socket => sides.push(socket))
+      const { port } = server.server.address() as AddressInfo
+      for (let at = 0; at < 3; at++) {
+        // a command that does not end
+        connect(port, '127.0.0.1')
+          .on('error', () => {})
+          .write('PI')
+        await untilReal(() => sides.length > at && sides[at]!.bytesRead > 0)
+      }
+      const destroyed = sides.map(() => counter())
+      sides.forEach((socket, at) => {
+        vi.spyOn(socket, 'destroy').mockImplementation(() => {
+          destroyed[at]!.visit()
+          return at === 1 ? fail() : socket
+        })
+      })
+      return [destroyed[0]!, destroyed[2]!].map(one => () => one.count)
     },
   },
   {

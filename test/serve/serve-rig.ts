@@ -13,6 +13,7 @@ export interface ServeProgram {
   readonly url: string
   readonly grpc: string
   readonly spoe: string | undefined
+  readonly redis: string | undefined
   readonly config: string
   said(): string
   readonly ended: Promise<number | null>
@@ -46,5 +47,6 @@ export async function startServe(
     url: /listens on ([^\s,]+)/.exec(text)![1]!,
     grpc: /grpc on ([\d.:]+)/.exec(text)![1]!,
     spoe: /spoe on ([\d.:]+)/.exec(text)?.[1],
+    redis: /redis on ([\d.:]+)/.exec(text)?.[1],
   }
 }

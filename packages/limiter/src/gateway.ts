@@ -1,4 +1,6 @@
+import type { Call } from './call.ts'
 import type { ReplayLimiter, ReplayOptions } from './create/replay-limiter.ts'
+import { callOf, type PlainKey } from './decision/blocklist.ts'
 import { endMatters } from './decision/quick-pass.ts'
 import type { SectionFollower } from './engine/engine.ts'
 import { engineOf } from './engine/engine-of.ts'
@@ -16,6 +18,7 @@ export { countFault, faultCounts, reportFault, textOf } from './common/faults.ts
 export { assertRegularFile, fileFault, readRegularFile, readRegularFileSync } from './common/regular-file.ts'
 export { StepRing } from './common/step-ring.ts'
 export type { ReplayLimiter, ReplayOptions } from './create/replay-limiter.ts'
+export { type LimitedCall, type LimitOfCall, limitOfCall } from './decision/check-options.ts'
 export { type KeySet, readKeySet } from './dimensions/jwt/key-set.ts'
 export { readToken, type Token } from './dimensions/jwt/token.ts'
 export type { SectionFollower } from './engine/engine.ts'
@@ -74,6 +77,11 @@ export async function createReplayLimiter(document: RuleDocument, options: Repla
 /** Returns when a call was decided, in microseconds since 1970; undefined if the verdict does not say. */
 export function decidedAtUs(verdict: Verdict): number | undefined {
   return (verdict as { decidedAt?: number }).decidedAt
+}
+
+/** Returns a call that a rule counts for a caller, by plain values of its dimensions; throws if there is no such rule. */
+export function callByRule(limiter: Limiter, rule: string, who: PlainKey): Call {
+  return callOf(engineOf(limiter).ruleNamed(rule), who)
 }
 
 /** Returns the ids of the rules that must know how calls end: those that hold places, and those that count by how calls end. */

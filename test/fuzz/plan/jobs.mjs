@@ -41,6 +41,7 @@ const short = [
       [3, 1, 'resets'],
       [7, 6, 'resets', 'grpc'],
       [1, 6, 'spoe', 'spoe'],
+      [1, 6, 'resp', 'redis'],
       [9, 6, 'versions', 'admin'],
     ],
   },

@@ -3,6 +3,7 @@ import { fatal, frameFlood, frameWalk, mutatedWalk, orderlyCalls } from '../http
 import { createAnswer } from './answers.mjs'
 import { mutate } from './mutate.mjs'
 import { createRequest, createUpgrade } from './requests.mjs'
+import { respCommands } from './resp.mjs'
 import { address, keptAlive, leaver, orderly, patient, pipeline, slow, upgrade } from './scripts.mjs'
 import { spoeFrames } from './spoe.mjs'
 import { versionCalls } from './versions.mjs'
@@ -139,5 +140,12 @@ export const themes = [
     weight: 0,
     answers: () => [],
     connections: random => random.list(random.int(10, 40), () => ({ ...single(random), ...spoeFrames(random) })),
+  },
+  {
+    name: 'resp',
+    // only for the port that speaks it
+    weight: 0,
+    answers: () => [],
+    connections: random => random.list(random.int(10, 40), () => ({ ...single(random), ...respCommands(random) })),
   },
 ]

@@ -137,16 +137,16 @@ describe('what a service may answer', () => {
     ])
   })
 
-  test('a hint before the answer reaches a caller of HTTP/1.1 and not one of HTTP/1.0', async () => {
+  test('a hint before the answer reaches a browser and not a caller of HTTP/1.0', async () => {
     const odd = await rig.serveRaw(socket => {
       socket.once('data', () =>
         socket.end('HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'),
       )
     })
     const guarded = await rig.guard({ gateway: { routes: [{ to: odd }] } })
-    const answer = await sendRaw(guarded.port, call('/', ['Connection: close']))
+    const answer = await sendRaw(guarded.port, call('/', ['Sec-Fetch-Mode: navigate', 'Connection: close']))
     expect([statusesIn(answer), answer.toLowerCase().includes('link: </a>')]).toEqual([[103, 200], true])
-    const old = await sendRaw(guarded.port, 'GET / HTTP/1.0\r\nHost: a\r\n\r\n')
+    const old = await sendRaw(guarded.port, 'GET / HTTP/1.0\r\nHost: a\r\nSec-Fetch-Mode: navigate\r\n\r\n')
     expect(statusesIn(old)).toEqual([200])
   })
 })

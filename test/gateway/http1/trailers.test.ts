@@ -1,4 +1,6 @@
+import { execFile } from 'node:child_process'
 import { connect } from 'node:net'
+import { promisify } from 'node:util'
 import { afterEach, describe, expect, test } from 'vitest'
 import { GatewayRig, sendRaw, statusesIn } from '../../helpers/gateway-rig.ts'
 
@@ -96,6 +98,8 @@ describe('trailers of a call', () => {
 })
 
 describe('interim answers', () => {
+  const navigates = ['Sec-Fetch-Mode: navigate']
+  const hints = 'HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n'
   const final = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
   test.each([
     ['103 with one link', '103 Early Hints', ['Link: </a.css>; rel=preload; as=style']],
@@ -117,7 +121,7 @@ describe('interim answers', () => {
   ])('%s is passed on as it is, without headers of the connection', async (_, status, lines) => {
     const hop = ['Connection: keep-alive, x-hop', 'X-Hop: 1', 'Content-Length: 5', 'Transfer-Encoding: chunked']
     const { port } = await guardRaw(`HTTP/1.1 ${[status, ...lines, ...hop.slice(0, 2)].join('\r\n')}\r\n\r\n${final}`)
-    const answer = await sendRaw(port, get())
+    const answer = await sendRaw(port, get(navigates))
     const [interim, rest] = answer.split(/\r\n\r\n(?=HTTP)/)
     expect(interim!.toLowerCase()).toBe([`HTTP/1.1 ${status}`, ...lines].join('\r\n').toLowerCase())
     expect(rest).toMatch(/^HTTP\/1\.1 200 OK[\s\S]*ok$/)
@@ -131,7 +135,7 @@ describe('interim answers', () => {
     })
     const { port } = await rig.guard({ gateway: { routes: [{ to }] } })
     const socket = connect(port, '127.0.0.1').setEncoding('latin1')
-    socket.write(get())
+    socket.write(get(navigates))
     let answer = ''
     await new Promise<void>(resolve => {
       socket.on('data', text => {
@@ -145,12 +149,35 @@ describe('interim answers', () => {
 
   test.each([0, 7, 99, 101])('interim answers with the invalid status %i are not passed on', async status => {
     const { port } = await guardRaw(`HTTP/1.1 ${String(status).padStart(3, '0')} Odd\r\n\r\n${final}`)
-    expect((await sendRaw(port, get())).slice(0, 12)).toMatch(/^HTTP\/1\.1 (200|502)$/)
+    expect((await sendRaw(port, get(navigates))).slice(0, 12)).toMatch(/^HTTP\/1\.1 (200|502)$/)
+  })
+
+  test.each([
+    ['auto', [], [200]],
+    ['auto', ['Sec-Fetch-Mode: cors'], [200]],
+    ['auto', ['Accept: text/html', 'User-Agent: Python-urllib/3.11'], [200]],
+    ['auto', ['Sec-Fetch-Mode: navigate'], [103, 200]],
+    ['auto', ['Upload-Complete: ?1'], [103, 200]],
+    ['always', [], [103, 200]],
+    ['never', ['Sec-Fetch-Mode: navigate'], [200]],
+  ] as const)('earlyHints: %s with the headers %j gives %j', async (earlyHints, headers, statuses) => {
+    const to = await rig.serveRaw(socket => socket.once('data', () => socket.end(hints + final)))
+    for (const gateway of [{ earlyHints, routes: [{ to }] }, { routes: [{ to, earlyHints }] }]) {
+      const { port } = await rig.guard({ gateway })
+      expect(statusesIn(await sendRaw(port, get(headers)))).toEqual(statuses)
+    }
+  })
+
+  test("Python's http.client reads the answer of a service that sends hints", async () => {
+    const { url } = await guardRaw(hints + final)
+    const program = 'import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=10).read())'
+    const { stdout } = await promisify(execFile)('python3', ['-c', program, url])
+    expect(stdout).toBe("b'ok'\n")
   })
 
   test('interim answers are left out for a caller of HTTP/1.0', async () => {
     const { port } = await guardRaw(`HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${final}`)
-    expect(statusesIn(await sendRaw(port, get([], '1.0')))).toEqual([200])
+    expect(statusesIn(await sendRaw(port, get(navigates, '1.0')))).toEqual([200])
   })
 })
 

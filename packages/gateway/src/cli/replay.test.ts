@@ -96,6 +96,33 @@ describe('diana replay', () => {
     expect(out).toMatch(/rule slots could not be judged: the log has no duration; add "\$request_time"/)
   })
 
+  it.each([
+    ['refused > 0.1%', 'could not judge rule account'],
+    ['refused > 1000000', 'could not judge rule account'],
+    ['callers > 100%', 'could not judge rule account'],
+    ['account.refused > 0', 'could not judge rule account'],
+    ['per-ip.refused > 5', undefined],
+  ])('--fail-if %j fails if it is about a rule that could not be judged', async (condition, failure) => {
+    writeFileSync(
+      file('unjudged.yaml'),
+      'rules:\n  - { id: account, by: header:x-account-id, limit: 5/m }\n  - { id: per-ip, by: ip, limit: 5/m }\n',
+    )
+    const { exitCode, errors } = await diana(file('unjudged.yaml'), file('access.log'), '--fail-if', condition)
+    expect(exitCode).toBe(failure === undefined ? 0 : 1)
+    if (failure !== undefined) expect(errors).toContain(`${condition}: ${failure} (the log has no `)
+  })
+
+  it('the remedy for a log of the gateway names the option of the gateway', async () => {
+    const time = new Date(Date.UTC(2026, 10, 16, 8)).toISOString()
+    const call = { time, address: '203.0.113.9', method: 'GET', path: '/a', status: 503, ms: 1, end: 'answered' }
+    writeFileSync(file('diana.log'), `${JSON.stringify({ ...call, bytesIn: 0, verdict: 'refused' })}\n`)
+    writeFileSync(file('account.yaml'), 'rules:\n  - { id: account, by: header:x-account-id, limit: 5/m }\n')
+    const { exitCode, errors } = await diana(file('account.yaml'), file('diana.log'), '--fail-if', 'refused > 0.1%')
+    expect(exitCode).toBe(1)
+    expect(errors).toContain('accessLog: { replay: digest }')
+    expect(errors).not.toContain('log_format')
+  })
+
   it('unreadable lines are counted and shown', async () => {
     writeFileSync(file('odd.log'), [line(0), 'what is this', line(1), '\u0001\u0002', line(2)].join('\n'))
     const { exitCode, out } = await diana(file('rules.yaml'), file('odd.log'))

@@ -8,7 +8,7 @@ import { type CommandEntry, commands } from './commands.ts'
 /** Runs `diana` with what was written behind its name, and returns the exit code. */
 export async function run(args: readonly string[], terminal: Terminal): Promise<ExitCode> {
   const [name, ...rest] = args
-  if (name === '--version' || name === '-v') {
+  if (name === 'version' || name === '--version' || name === '-v') {
     terminal.print(version)
     return 0
   }
@@ -75,12 +75,12 @@ async function help(name: string | undefined, terminal: Terminal): Promise<ExitC
   terminal.print('')
   for (const { name, summary } of commands) terminal.print(`  ${name.padEnd(9)}${summary}`)
   terminal.print('')
-  terminal.print('diana <command> --help shows the options of a command; diana --version shows the version.')
+  terminal.print('diana <command> --help shows the options of a command; diana version shows the version.')
   return 0
 }
 
 async function reportUnknownCommand(name: string | undefined, terminal: Terminal): Promise<ExitCode> {
-  const names = [...commands.map(one => one.name), 'help']
+  const names = [...commands.map(one => one.name), 'version', 'help']
   const meant = name === undefined ? undefined : await suggestName(name, names)
   const remedy = meant === undefined ? '' : `; did you mean ${meant}?`
   terminal.printError(
@@ -96,7 +96,7 @@ async function suggestName(name: string, names: readonly string[]): Promise<stri
 }
 
 function usage(): string {
-  return `usage: diana ${commands.map(({ name }) => name).join(' | ')} | help | --version`
+  return `usage: diana ${commands.map(({ name }) => name).join(' | ')} | version | help`
 }
 
 function usageOf({ name }: CommandEntry, { usage }: Command): string {

@@ -26,6 +26,35 @@ describe('the screen of diana top', () => {
     }
   })
 
+  it.each([
+    ['r', ['many', 'calls', 'slots', 'busy']],
+    ['a', ['calls', 'busy', 'many', 'slots']],
+    ['w', ['slots', 'many', 'calls', 'busy']],
+    ['l', ['busy', 'many', 'calls', 'slots']],
+    ['n', ['busy', 'calls', 'many', 'slots']],
+  ])('with the key %s rules are listed in the order %j', (order, names) => {
+    const some = {
+      many: { ...counts, refused: 9 },
+      calls: { ...counts, allowed: 50, refused: 3 },
+      slots: { ...counts, waiting: 2, refused: 2 },
+      busy: { ...counts, allowed: 6, load: 0.9 },
+    }
+    const lines = drawTop({ at: 0, total: counts, rules: some }, {}, { isClearing: true, order })
+    expect(lines.slice(-4).map(line => line.split(' ')[0])).toEqual(names)
+  })
+
+  it('a terminal with colors shows rules that refuse in red, and others as they are', () => {
+    const some = { hot: counts, cold: { ...counts, refused: 0 } }
+    const lines = drawTop({ at: 0, total: counts, rules: some }, status, { isClearing: true, hasColors: true })
+    const colorOf = (text: string) => {
+      const line = lines.find(one => one.includes(text))!.replace('\u001b[H\u001b[2J', '')
+      return line.startsWith('\u001b[') ? line.slice(2, line.indexOf('m')) : undefined
+    }
+    expect(['hot', 'cold', 'wrong', 'Diana'].map(colorOf)).toEqual(['31', undefined, '33', '1'])
+    const plain = drawTop({ at: 0, total: counts, rules: some }, status, { isClearing: false })
+    expect(plain.join('')).not.toContain('\u001b')
+  })
+
   it('without a terminal lines are whole, and at most 40 rules are listed', () => {
     const lines = drawTop({ at: 0, total: counts, rules }, status, { isClearing: false })
     expect(lines[1]).toContain('wrong '.repeat(40).trim())

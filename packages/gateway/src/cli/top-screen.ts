@@ -6,11 +6,15 @@ interface Counts {
   readonly waiting: number
 }
 
+interface RuleCounts extends Counts {
+  readonly load?: number | undefined
+}
+
 /** One second, as the admin API reports it. */
 export interface LiveStats {
   readonly at: number
   readonly total: Counts
-  readonly rules: Readonly<Record<string, Counts & { readonly load?: number | undefined }>>
+  readonly rules: Readonly<Record<string, RuleCounts>>
 }
 
 /** The part of the gateway's status that is shown. */
@@ -26,17 +30,41 @@ const mostRules = 40
 const clear = '\u001b[H\u001b[2J'
 const columns = ['allowed/s', 'refused/s', 'waited/s', 'shadow/s', 'waiting', 'load']
 
+/** The orders in which rules are listed, by the key that chooses one, each with the figure that comes first. */
+export const orders: Readonly<Record<string, { readonly name: string; readonly of: (counts: RuleCounts) => number }>> =
+  {
+    r: { name: 'refused', of: ({ refused }) => refused },
+    a: { name: 'allowed', of: ({ allowed }) => allowed },
+    w: { name: 'waiting', of: ({ waiting, waited }) => waiting + waited },
+    l: { name: 'load', of: ({ load }) => load ?? -1 },
+    n: { name: 'name', of: () => 0 },
+  }
+
+const red = 31
+const yellow = 33
+const bold = 1
+
 interface Screen {
   readonly isClearing: boolean
+  /** A key of `orders`; refused if it is left out. */
+  readonly order?: string | undefined
+  readonly hasColors?: boolean | undefined
   /** Left out where lines may be as long and as many as they are. */
   readonly size?: { readonly columns: number; readonly rows: number } | undefined
 }
 
-/** Returns the lines of one second: the total, then the rules, those that refuse most first, as many as the screen has room for. */
-export function drawTop({ at, total, rules }: LiveStats, status: TopStatus, { isClearing, size }: Screen): string[] {
-  const ranked = Object.entries(rules).sort(([, a], [, b]) => b.refused - a.refused || b.allowed - a.allowed)
+/** Returns the lines of one second: the total, then the rules in the chosen order, as many as the screen has room for. */
+export function drawTop({ at, total, rules }: LiveStats, status: TopStatus, screen: Screen): string[] {
+  const { isClearing, size, order = 'r', hasColors = false } = screen
+  const { of, name: ordered } = orders[order]!
+  const ranked = Object.entries(rules).sort(([one, a], [other, b]) => {
+    if (order === 'n') return one < other ? -1 : 1
+    return of(b) - of(a) || b.refused - a.refused || b.allowed - a.allowed
+  })
   const time = new Date(at).toISOString().slice(11, 19)
-  const head = [`Diana ${status.version ?? ''}  ${time} UTC  ${status.keys ?? 0} keys`, ...troubles(status), '']
+  const keys = isClearing ? `  by ${ordered}: keys r a w l n, q ends` : ''
+  const trouble = troubles(status)
+  const head = [`Diana ${status.version ?? ''}  ${time} UTC  ${status.keys ?? 0} keys${keys}`, ...trouble, '']
   // below the head: the columns, the total, the line that says how many more there are, and the cursor
   const room = size === undefined ? mostRules : Math.max(1, size.rows - head.length - 4)
   const shown = ranked.slice(0, room)
@@ -50,14 +78,28 @@ export function drawTop({ at, total, rules }: LiveStats, status: TopStatus, { is
     ...shown.map(([id, counts]) => row(id, counts, wide)),
   ]
   if (ranked.length > shown.length) lines.push(`and ${ranked.length - shown.length} more rules`)
-  return lines.map((line, i) => `${isClearing && i === 0 ? clear : ''}${fit(line, width)}`)
+  const first = head.length
+  const colorOf = (at: number): number | undefined => {
+    if (at === 0 || at === first) return bold
+    if (at <= trouble.length) return yellow
+    const [, counts] = ranked[at - first - 2] ?? []
+    return counts !== undefined && counts.refused > 0 ? red : undefined
+  }
+  return lines.map((line, i) => {
+    const color = hasColors && line !== '' ? colorOf(i) : undefined
+    return `${isClearing && i === 0 ? clear : ''}${paint(fit(line, width), color)}`
+  })
+}
+
+function paint(text: string, color: number | undefined): string {
+  return color === undefined ? text : `\u001b[${color}m${text}\u001b[0m`
 }
 
 function fit(text: string, width: number): string {
   return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`
 }
 
-function row(name: string, counts: Counts & { readonly load?: number | undefined }, wide: number): string {
+function row(name: string, counts: RuleCounts, wide: number): string {
   const { allowed, refused, waited, shadowRefused, waiting, load } = counts
   const share = load === undefined ? '' : `${Math.round(load * 100)} %`
   const cells = [allowed, refused, waited, shadowRefused, waiting].map(String).concat(share)

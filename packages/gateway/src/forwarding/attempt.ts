@@ -110,9 +110,9 @@ export class Attempt implements WholeAnswerHandler, SlotUser {
   }
 
   onHeaders(status: number, received: Buffer[], resume: () => void, text: string): boolean {
-    const { relay } = this.#call
+    const { relay, route } = this.#call
     if (status < 200) {
-      relay.interim(status, received, text)
+      relay.interim({ status, received, text, to: route.settings.earlyHints ?? 'auto' })
       return true
     }
     this.#client!.keepAliveMs = keepAliveMsOf(received)

@@ -12,7 +12,7 @@ import { logRefusals } from '../telemetry/refusal-log.ts'
 import type { ServerProcess, ServerProcessOptions, ServerProgram } from './server-program.ts'
 
 const usualHost = '127.0.0.1'
-const usualPorts = { http: 8082, grpc: 8083, spoe: 8084 } as const
+const usualPorts = { http: 8082, grpc: 8083, spoe: 8084, redis: 8085 } as const
 
 /** `diana serve`. */
 export const serveProgram: ServerProgram = {
@@ -74,7 +74,7 @@ function settingsIn(sections: Readonly<Record<string, unknown>>): ServeSettings 
 
 /** Opens the ports; returns their addresses. */
 async function listen(server: DecisionServer, options: ServerProcessOptions): Promise<Record<string, string>> {
-  const { settings, app, grpc, spoe } = server
+  const { settings, app, grpc, spoe, redis } = server
   const { host, port, grpcPort } = options
   const http = at(settings.listen, { host, port, usual: usualPorts.http })
   await app.ready()
@@ -85,6 +85,8 @@ async function listen(server: DecisionServer, options: ServerProcessOptions): Pr
     addresses.grpc = await open(grpc.server, at(settings.grpc, { host, port: grpcPort, usual: usualPorts.grpc }))
   if (spoe)
     addresses.spoe = await open(spoe.server, at(settings.spoe, { host, port: undefined, usual: usualPorts.spoe }))
+  if (redis)
+    addresses.redis = await open(redis.server, at(settings.redis, { host, port: undefined, usual: usualPorts.redis }))
   return addresses
 }
 

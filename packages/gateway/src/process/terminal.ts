@@ -8,6 +8,10 @@ export interface Terminal {
   readonly isScreen?: boolean | undefined
   /** The size of the screen, asked each time; undefined if it is not known. */
   readonly size?: (() => { readonly columns: number; readonly rows: number } | undefined) | undefined
+  /** True if the screen shows colors. */
+  readonly hasColors?: boolean | undefined
+  /** Reports each key that is pressed, until the function that it returns is called; undefined if there is no keyboard. */
+  readonly onKey?: ((listener: (key: string) => void) => () => void) | undefined
   /** Results, a line at a time. */
   print(line: string): void
   /** Prints an error, a line at a time. */

@@ -6,6 +6,7 @@ import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastif
 import { askForBody } from '../http/message-headers.ts'
 import { ServerTls } from '../http/tls/server-tls.ts'
 import { Closing, GatewayServer } from '../inbound/server.ts'
+import { readSecret } from '../settings/secret.ts'
 import type { HttpStats } from '../telemetry/http-stats.ts'
 import { reportServer } from '../telemetry/server-reports.ts'
 import { Telemetry } from '../telemetry/telemetry.ts'
@@ -17,7 +18,9 @@ import { checkListener } from './http/check-listener.ts'
 import { dialectOf } from './http/dialects.ts'
 import { addJsonApi } from './http/json-api.ts'
 import { unreadableQuestion } from './http/unreadable-question.ts'
-import { httpSettingsOf, parseServeSettings, type ServeSettings } from './serve-settings.ts'
+import { RespServer } from './resp/resp-server.ts'
+import { RespUsers } from './resp/resp-users.ts'
+import { httpSettingsOf, parseServeSettings, type RespSettings, type ServeSettings } from './serve-settings.ts'
 import { SpoeServer } from './spoe/spoe-server.ts'
 
 export interface DecisionServerOptions {
@@ -37,6 +40,7 @@ export interface DecisionServer {
   readonly app: FastifyInstance
   readonly grpc: GrpcServer | undefined
   readonly spoe: SpoeServer | undefined
+  readonly redis: RespServer | undefined
   httpStats(): HttpStats
   reopenLogs(): Promise<void>
   close(): Promise<void>
@@ -56,7 +60,9 @@ export async function openDecisionServer(options: DecisionServerOptions): Promis
     onTrouble: (trouble: string) => app?.log.error(`the certificate stays as it was: ${trouble}`),
     onWarning: (warning: string) => (app ? app.log.warn(warning) : options.onWarning?.(warning)),
   }
-  const [httpTls, grpcTls] = [0, 1].map(() => settings.tls && new ServerTls(settings.tls, files))
+  const [httpTls, grpcTls, respTls] = [true, true, settings.redis?.tls === true].map(
+    isUsed => (isUsed && settings.tls && new ServerTls(settings.tls, files)) || undefined,
+  )
   const httpSettings = httpSettingsOf(settings)
   const isProxy = (address: string): boolean => peers.isTrusted(address)
   const telemetry = await Telemetry.open({
@@ -108,25 +114,31 @@ export async function openDecisionServer(options: DecisionServerOptions): Promis
   const shared = { limiter, peers, onRefused, settings: () => live.settings }
   const grpc = settings.grpc && createGrpcServer({ ...shared, tls: grpcTls, isReady: isReadyNow })
   const spoe = settings.spoe && new SpoeServer(shared)
+  const redis = settings.redis && new RespServer({ ...shared, users: usersOf(settings.redis, folder), tls: respTls })
   const connections = (): number => gatewayServer?.connections ?? 0
   reportServer(limiter, { callerSide: () => telemetry.callerSide({ connections }) })
   return {
-    ...{ settings, app, grpc, spoe },
+    ...{ settings, app, grpc, spoe, redis },
     httpStats: () => telemetry.figures({ connections, upstreams: () => [], routes: () => [] }),
     reopenLogs: () => telemetry.reopen(),
     close: async () => {
       const { timeoutMs } = live.settings.shutdown
-      await Promise.all([app.close(), grpc?.close(timeoutMs), spoe?.close()])
+      await Promise.all([app.close(), grpc?.close(timeoutMs), spoe?.close(), redis?.close()])
       httpTls?.close()
       grpcTls?.close()
+      respTls?.close()
       await telemetry.close()
     },
   }
 }
 
+function usersOf({ users }: RespSettings, folder: string): RespUsers {
+  return new RespUsers(users, ({ name, password }) => readSecret(password, `the user ${name} of serve.redis`, folder))
+}
+
 /** The settings that a running decision server cannot change. */
 export const atTheStart: readonly (readonly [setting: keyof ServeSettings, word: string])[] = [
-  ...(['listen', 'grpc', 'spoe', 'tls', 'admin', 'connections', 'accessLog', 'healthPath'] as const).map(
+  ...(['listen', 'grpc', 'spoe', 'redis', 'tls', 'admin', 'connections', 'accessLog', 'healthPath'] as const).map(
     word => [word, word] as const,
   ),
   ['headersBytes', 'headers'],

@@ -1,5 +1,5 @@
 import type { Section } from 'diana-limiter'
-import { duration, z } from 'diana-limiter/schema'
+import { duration, listOf, z } from 'diana-limiter/schema'
 import { type AccessLogSettings, accessLogSchema } from '../settings/access-log-settings.ts'
 import { type AdminSettings, adminSchema } from '../settings/admin-settings.ts'
 import {
@@ -11,11 +11,19 @@ import {
 import { hostSchema, portSchema } from '../settings/listen-settings.ts'
 import { sizeOf } from '../settings/size.ts'
 import { type TlsSettings, tlsSchema } from '../settings/tls-settings.ts'
+import type { RespUserSettings } from './resp/resp-users.ts'
 
 /** The address of one of the ports. */
 export interface ListenSettings {
   readonly host?: string | undefined
   readonly port?: number | undefined
+}
+
+/** The port that speaks the Redis protocol. */
+export interface RespSettings extends ListenSettings {
+  /** True if it uses the certificates of `tls`, if there are any. */
+  readonly tls: boolean
+  readonly users?: readonly RespUserSettings[] | undefined
 }
 
 /** The section `serve:`, validated. */
@@ -26,6 +34,8 @@ export interface ServeSettings {
   readonly grpc?: ListenSettings | undefined
   /** The port for HAProxy's agent protocol; undefined unless it is given. */
   readonly spoe?: ListenSettings | undefined
+  /** The port that speaks the Redis protocol; undefined unless it is given. */
+  readonly redis?: RespSettings | undefined
   readonly tls?: TlsSettings | undefined
   readonly admin?: AdminSettings | undefined
   /** The longest time that a proxy waits for an answer to a question over gRPC or SPOE. */
@@ -47,6 +57,27 @@ const usualWaitMs = 500
 const usualHeadersBytes = 131_072
 const listen = z.strictObject({ host: hostSchema.optional(), port: portSchema.optional() })
 
+const userSchema: z.Schema<RespUserSettings> = z
+  .strictObject({
+    name: z.string().min(1).max(100).default('default').describe('default is who sends a password alone.'),
+    password: z.string().min(1).max(1024).describe('env:NAME, file:PATH, or the password itself, of 16 bytes or more.'),
+    rules: listOf(z.string().min(1).max(200), { min: 0, max: 1000 })
+      .optional()
+      .describe('The rules that the user may name; left out, all.'),
+    throttle: z.boolean().optional().describe('May bring limits along (CL.THROTTLE); default: only without rules.'),
+  })
+  .transform(
+    ({ throttle, ...words }): RespUserSettings => ({ ...words, throttle: throttle ?? words.rules === undefined }),
+  )
+const redisSchema: z.Schema<RespSettings> = z.strictObject({
+  host: hostSchema.optional(),
+  port: portSchema.optional(),
+  tls: z.boolean().default(true).describe('With the certificates of tls, if they are given; false: none.'),
+  users: listOf(userSchema, { min: 1, max: 1000 })
+    .optional()
+    .describe('Who may ask, from any address; left out, the peers of trustProxy, without a password.'),
+})
+
 const schema: z.Schema<ServeSettings> = z
   .strictObject({
     listen: listen.default({}).describe('The HTTP port: 127.0.0.1:8082 unless given; read at the start.'),
@@ -55,7 +86,12 @@ const schema: z.Schema<ServeSettings> = z
       .default({})
       .describe('The gRPC port: 127.0.0.1:8083 unless given; false: none. Read at the start.'),
     spoe: listen.optional().describe("The port for HAProxy's agent protocol; left out, none. Read at the start."),
-    tls: tlsSchema.optional().describe('Of the HTTP and gRPC ports; with clients, proxies identify themselves.'),
+    redis: redisSchema
+      .optional()
+      .describe(
+        'The port that speaks the Redis protocol, 127.0.0.1:8085 unless given; left out, none. Read at the start.',
+      ),
+    tls: tlsSchema.optional().describe('Of the HTTP, gRPC and Redis ports; with clients, proxies identify themselves.'),
     admin: adminSchema.optional().describe('Where operators come in; read at the start.'),
     deadline: duration
       .default(usualDeadlineMs)

@@ -12,6 +12,7 @@ import { conditionsKey, pathFault } from './routes/match-settings.ts'
 import {
   type ConnectionSettings,
   connectionsSchema,
+  earlyHintsSchema,
   type RouteSettings,
   type RouteWords,
   routeSchema,
@@ -172,6 +173,11 @@ const schema = z
       .describe(
         'Answers of services are compressed for callers that ask for it; true for the usual types; default: false.',
       ),
+    earlyHints: earlyHintsSchema
+      .default('auto')
+      .describe(
+        'Who gets interim answers (103): auto, callers of HTTP/2 and pages that browsers load; always; never; default: auto.',
+      ),
     accessLog: accessLogSchema.optional().describe('A line for each call; left out, none. Read at the start.'),
     tracing: tracingSchema.optional().describe('Spans of calls for OpenTelemetry; left out, none. Read at the start.'),
     filters: z
@@ -187,7 +193,7 @@ const schema = z
     }
   })
   .transform(
-    ({ limits, timeouts, connections, compression, routes, ...words }): GatewaySettings => ({
+    ({ limits, timeouts, connections, compression, earlyHints, routes, ...words }): GatewaySettings => ({
       ...words,
       limits: {
         headersBytes: limits.headers,
@@ -205,6 +211,7 @@ const schema = z
         connections: { ...usualConnections, ...connections, ...route.connections },
         maxHeadBytes: limits.responseHeaders,
         compression: route.compression ?? compression,
+        earlyHints: route.earlyHints ?? earlyHints,
       })),
     }),
   )

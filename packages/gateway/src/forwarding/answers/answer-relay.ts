@@ -3,7 +3,7 @@ import { type BulkQueue, bulkBytes } from '../../inbound/connections/bulk-queue.
 import type { WholeAnswer } from '../../services/http1/whole-answer.ts'
 import type { CallRecord } from '../../telemetry/call-record.ts'
 import { type Exchange, headersToCaller, reasonFor } from '../headers/end-to-end-headers.ts'
-import { sendInterim } from '../headers/interim.ts'
+import { type Interim, sendInterim } from '../headers/interim.ts'
 import type { OutletSource, ResponseSink } from './response-sink.ts'
 
 /** The call whose answer is passed on. */
@@ -69,8 +69,8 @@ export class AnswerRelay implements OutletSource {
     return this.#isWithoutBody
   }
 
-  interim(status: number, received: readonly Buffer[], text: string): void {
-    if (this.#interims++ < maxInterims) sendInterim(this.#reply.raw, status, received, text)
+  interim(interim: Interim): void {
+    if (this.#interims++ < maxInterims) sendInterim(this.#reply.raw, interim)
   }
 
   /** Throws if the head cannot be passed on. */

@@ -1,18 +1,36 @@
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { isSingleHeader } from '../../http/http2/single-headers.ts'
 import { isOfTheConnection, namedByConnection } from '../../http/message-headers.ts'
 import { isHttp2 } from '../../inbound/http2/http2-request.ts'
 import type { Http2Response } from '../../inbound/http2/http2-response.ts'
+import type { EarlyHints } from '../../settings/routes/route-settings.ts'
 import { reasonFor } from './end-to-end-headers.ts'
 
+/**
+ * True if a caller has said that it reads interim answers: by HTTP/2, whose frames distinguish them, as a browser that loads a page, or
+ * by an upload that can be resumed. Some clients of HTTP/1.1 take a 103 for the answer (RFC 8297, section 3).
+ */
+function readsInterims({ httpVersionMajor, headers }: IncomingMessage): boolean {
+  return httpVersionMajor >= 2 || headers['sec-fetch-mode'] === 'navigate' || headers['upload-complete'] !== undefined
+}
+
 type Field = readonly [name: string, value: string]
+
+/** An interim answer of a service, and who gets it. */
+export interface Interim {
+  readonly status: number
+  readonly received: readonly Buffer[]
+  readonly text: string
+  readonly to: EarlyHints
+}
 
 /**
  * Passes an interim answer on as it is (RFC 9110, section 15.2), whatever its status: Node would write only some of them, and
  * only with links that it can read. A caller of HTTP/1.0 could not read it.
  */
-export function sendInterim(raw: ServerResponse, status: number, received: readonly Buffer[], text = ''): void {
+export function sendInterim(raw: ServerResponse, { status, received, text, to }: Interim): void {
   const { req, headersSent } = raw
+  if (to === 'never' || (to === 'auto' && !readsInterims(req))) return
   // below are 100 and 101, which are not for the caller, and what is no status
   if (status < 102 || headersSent || raw.destroyed) return
   const fields = fieldsOf(received)

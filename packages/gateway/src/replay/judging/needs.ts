@@ -56,19 +56,3 @@ function isKnown(name: string, known: ReadonlySet<string>): boolean {
   if (name.startsWith('header:')) return known.has('headers')
   return name.startsWith('cookie:') && (known.has('headers') || known.has('header:cookie'))
 }
-
-/** Says what to write into a log so that a rule can be judged. */
-export function remedyFor(missing: readonly string[], format: string): string {
-  const names = missing.flatMap(one => one.split(' or '))
-  const header = names.find(name => name.startsWith('header:'))?.slice('header:'.length)
-  const cookie = names.find(name => name.startsWith('cookie:'))?.slice('cookie:'.length)
-  const isApache = format === 'apache'
-  const variable = (nginx: string, apache: string): string =>
-    isApache ? `add "${apache}" to LogFormat` : `add "${nginx}" to log_format (Apache: ${apache})`
-  if (names.includes('duration')) return `${variable('$request_time', '%D')}, and say --format`
-  if (header !== undefined)
-    return `${variable(`$http_${header.replaceAll('-', '_')}`, `%{${header}}i`)}, and say --format`
-  if (cookie !== undefined) return `${variable(`$cookie_${cookie}`, `%{${cookie}}C`)}, and say --format`
-  if (names.includes('host')) return `${variable('$host', '%v')}, and say --format`
-  return 'let the gateway write its access log with replay:, or say --user-as if it is the user of the log'
-}

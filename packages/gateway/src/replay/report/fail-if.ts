@@ -31,22 +31,32 @@ export function parseCondition(text: string): Condition {
   }
 }
 
-/** Says why a report fails a condition, in one line; undefined if it passes. The most that can have been refused counts. */
+/**
+ * Says why a report fails a condition, in one line; undefined if it passes. The most that can have been refused counts, and a
+ * condition on rules that could not be judged fails.
+ */
 export function failureOf(condition: Condition, report: Report): string | undefined {
   const { rule: id, figure } = condition
   const rule = id === undefined ? undefined : report.rules.find(one => one.id === id)
   if (id !== undefined && rule === undefined) {
     const unjudged = report.unjudged.find(one => one.id === id)
-    if (unjudged)
-      return `${condition.text}: rule ${id} could not be judged, the log lacks ${unjudged.missing.join(', ')}`
+    if (unjudged) return unjudgedFailure(condition, [unjudged])
     throw new ConditionError(`--fail-if "${condition.text}": there is no rule ${id}`)
   }
+  // the refusals of a rule that could not be judged are unknown: they may be more than the condition allows
+  if (id === undefined && report.unjudged.length > 0) return unjudgedFailure(condition, report.unjudged)
   const [most, all] = figureOf(figure, rule, report)
   const value = condition.isShare ? (all === 0 ? 0 : (100 * most) / all) : most
   const fails = condition.isAbove ? value > condition.value : value >= condition.value
   if (!fails) return undefined
   const share = condition.isShare ? `${value.toFixed(3)} % (${most} of ${all})` : String(most)
   return `${condition.text}: up to ${share}${id === undefined ? '' : ` by rule ${id}`}`
+}
+
+function unjudgedFailure({ text }: Condition, unjudged: Report['unjudged']): string {
+  const rules = unjudged.map(({ id, missing }) => `${id} (the log has no ${missing.join(', ')})`)
+  const [first] = unjudged
+  return `${text}: could not judge ${rules.length === 1 ? 'rule' : 'the rules'} ${rules.join(', ')}; ${first!.remedy}`
 }
 
 function figureOf(

@@ -3,7 +3,7 @@ import type { CompiledRule } from 'diana-limiter/gateway'
 import type { CallerFigures, Callers } from '../figures/callers.ts'
 import { type RuleFigures, refusedBy } from '../figures/figures.ts'
 import type { Timeline } from '../figures/timeline.ts'
-import { remedyFor } from '../judging/needs.ts'
+import { remedyFor } from '../judging/remedies.ts'
 import type { Judged, Replayed } from '../replay.ts'
 import { notesOf } from './notes.ts'
 

@@ -10,6 +10,11 @@ import { type AnswerSettings, answerSchema, type RedirectSettings, redirectSchem
 import { headerName, headersToSet } from './header-settings.ts'
 import { headersSchema, methodsSchema, pathFault, type RouteConditions } from './match-settings.ts'
 
+/** The callers that get interim answers such as 103. */
+export type EarlyHints = 'auto' | 'always' | 'never'
+
+export const earlyHintsSchema: z.Schema<EarlyHints> = z.enum(['auto', 'always', 'never'])
+
 /** The longest times of a service: to be reached, to begin its answer, and between two pieces of it. */
 export interface Timeouts {
   readonly connectMs: number
@@ -57,6 +62,7 @@ export interface RouteSettings extends RouteConditions, UpstreamSettings {
   readonly responseHeaders: HeaderChanges
   /** The answers that are compressed; none unless given. */
   readonly compression?: CompressionSettings | false | undefined
+  readonly earlyHints?: EarlyHints | undefined
   /** The verification of the service, and of the gateway by it. */
   readonly tls?: ServiceTlsSettings | undefined
   readonly timeouts: Timeouts
@@ -152,6 +158,7 @@ export const routeSchema: z.Schema<RouteWords> = z
     requestHeaders: headerChanges.describe('Changes to what the service gets.'),
     responseHeaders: headerChanges.describe('Changes to what the caller gets.'),
     compression: compressionSchema.optional().describe('Which answers are compressed; left out, as for all.'),
+    earlyHints: earlyHintsSchema.optional().describe('Who gets interim answers; left out, as for all.'),
     timeouts: timeoutsSchema.default({}).describe('How long the service may take.'),
     connections: connectionsSchema.default({}).describe('How many connections each address may have.'),
     tls: serviceTlsSchema
