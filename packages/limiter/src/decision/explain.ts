@@ -44,7 +44,7 @@ export interface CallerStanding {
 
 /** The rules that match a call, and whether its caller is on a list or blocked. */
 export class Explanation extends Array<RuleExplanation> {
-  // map and filter of it return plain arrays
+  // its methods map and filter return plain arrays
   static override get [Symbol.species](): ArrayConstructor {
     return Array
   }

@@ -37,7 +37,7 @@ export class GivenLimits {
       const known = this.#known.get(value)
       if (known !== undefined) return known
       const read = this.#readText(value)
-      // what is not a plan may be any text, which is not kept
+      // a value that is no plan may be any text: it is not kept
       if (read !== ofDefault && this.#known.size < MOST_KEPT) this.#known.set(value, read)
       return read
     }

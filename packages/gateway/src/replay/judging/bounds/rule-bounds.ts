@@ -8,7 +8,7 @@ import { PassingUnits } from './passing-units.ts'
 /** The longest that a call is assumed to last if the log does not say it: the time after which nginx gives up by default. */
 export const LONGEST_CALL_US = 60_000_000
 
-/** True if a call counts by how it ended. */
+/** The answer to the question if a call counts, by how it ended. */
 export type Counts = 'yes' | 'no' | 'unknown'
 
 /** The calls of one caller in one tick. */
