@@ -1,6 +1,14 @@
 import { ESTIMATE_SLOTS } from './adaptive/estimate-state.ts'
 import { ConcurrencyEstimator, type Ending, type Estimate } from './adaptive/estimator.ts'
-import { type Algorithm, InvalidLimitError, type Limit, type Meter } from './algorithm.ts'
+import {
+  type Algorithm,
+  InvalidLimitError,
+  type Limit,
+  type Meter,
+  type MeterHeld,
+  type MeterLearning,
+  type MeterMigration,
+} from './algorithm.ts'
 
 /*
  * Adaptive concurrency: how many calls are in flight at one time, with a limit that is found by watching the service
@@ -27,12 +35,11 @@ export const adaptive: Algorithm = {
   },
 }
 
-class Adaptive implements Meter {
+class Adaptive implements Meter, MeterLearning, MeterMigration {
   readonly slots = ESTIMATE_SLOTS
-  readonly needsRelease = true
-  readonly countsAll = true
-  readonly reason = 'overload'
   readonly maxWaitUs = 0
+  readonly held: MeterHeld = { learns: this }
+  readonly migrate: MeterMigration = this
   readonly scale: readonly number[] = [0]
   readonly #estimator: ConcurrencyEstimator
 

@@ -1,4 +1,14 @@
-import type { Algorithm, Limit, LuaAlgorithm, Meter, PassResult, WaitOptions } from './algorithm.ts'
+import type {
+  Algorithm,
+  Limit,
+  Meter,
+  MeterMemory,
+  MeterMigration,
+  MeterRate,
+  MeterRedis,
+  PassResult,
+  WaitOptions,
+} from './algorithm.ts'
 import { InvalidLimitError, MOST_DEBT, maxWaitUsOf, windowReportUs } from './algorithm.ts'
 import type { Envelope } from './envelope.ts'
 import { slidingWindowLua } from './lua/generated.ts'
@@ -63,12 +73,13 @@ export const slidingWindow: Algorithm = {
   },
 }
 
-class SlidingWindow implements Meter {
+class SlidingWindow implements Meter, MeterRate, MeterMigration, MeterMemory {
   readonly slots: number
-  readonly needsRelease = false
-  readonly lua: LuaAlgorithm = slidingWindowLua
-  readonly numbers: Readonly<Record<string, number>>
   readonly maxWaitUs: number
+  readonly rate: MeterRate = this
+  readonly migrate: MeterMigration = this
+  readonly memory: MeterMemory = this
+  readonly redis: MeterRedis
   readonly scale: readonly number[]
   readonly perUs: number
   readonly windowUs: number
@@ -99,10 +110,11 @@ class SlidingWindow implements Meter {
     const longestUs = this.#periodUs + 2 * this.#segmentUs + tickUs
     this.envelope = { largest: limit.count, ceiling: window, floor: { ...window, periodUs: longestUs } }
     this.scale = [this.#periodUs, this.#gapUs, tickUs, ticks, room, stepUs, leads]
-    this.numbers = {
+    const numbers = {
       ...{ count: this.#count, periodUs: this.#periodUs, maxWaitUs, segments, segmentUs: this.#segmentUs },
       ...{ gapUs: this.#gapUs, spanUs: packing.spanUs, tickUs, ticks, room, stepUs, leads },
     }
+    this.redis = { lua: slidingWindowLua, numbers }
   }
 
   delay(state: Float64Array, at: number, now: number, cost: number): number {

@@ -33,11 +33,11 @@ export function leaseTermsOf({
   meters: readonly Meter[]
   lease?: 'auto' | 'off' | undefined
 }): LeaseTerms | undefined {
-  if (lease === 'off' || meters.some(({ reportUs, maxWaitUs }) => reportUs === undefined || maxWaitUs > 0))
+  if (lease === 'off' || meters.some(({ rate, maxWaitUs }) => rate?.reportUs === undefined || maxWaitUs > 0))
     return undefined
   const capacity = Math.min(...meters.map(meter => capacityOf(meter)))
   if (shareOf(capacity, 1) < LEAST_SHARE) return undefined
-  return { capacity, reportUs: Math.min(...meters.map(({ reportUs }) => reportUs!)) }
+  return { capacity, reportUs: Math.min(...meters.map(({ rate }) => rate!.reportUs!)) }
 }
 
 /** How many permits each of several processes may hold. */

@@ -1,5 +1,4 @@
-import type { Meter } from '../../algorithms/algorithm.ts'
-import { capacityOf } from '../../algorithms/algorithm.ts'
+import { capacityOf, fullAt, type Meter } from '../../algorithms/algorithm.ts'
 import type { LeaseAnswer, LeaseRequest } from '../store.ts'
 import {
   CLOCK_MARGIN,
@@ -89,7 +88,7 @@ export class Reservations<Holder> {
       newest,
       remaining: levels.map(({ meter, state, at }) => Math.max(0, meter.remaining(state, at, now) - held)),
       resets: levels.map(({ meter, state, at }) => {
-        return Math.max(0, (meter.fullAt ? meter.fullAt(state, at) : meter.idleAt(state, at)) - now)
+        return Math.max(0, fullAt(meter, state, at) - now)
       }),
       delays: levels.map(level => delayBeside(held, level, now, 1, amount)),
     }
@@ -170,8 +169,10 @@ export function delayBeside(
 function newestOf(levels: readonly LevelState[], now: number): number {
   let newest = 0
   for (const { meter, state, at } of levels) {
-    const idleAt = meter.windowUs === undefined ? 0 : meter.idleAt(state, at)
-    if (idleAt > now) newest = Math.max(newest, idleAt - meter.windowUs!)
+    const windowUs = meter.rate?.windowUs
+    if (windowUs === undefined) continue
+    const idleAt = meter.idleAt(state, at)
+    if (idleAt > now) newest = Math.max(newest, idleAt - windowUs)
   }
   return newest
 }
@@ -179,7 +180,7 @@ function newestOf(levels: readonly LevelState[], now: number): number {
 /** Counts permits that were used no later than `moment`. */
 function book(levels: readonly LevelState[], moment: number, cost: number): void {
   for (const { meter, state, at } of levels) {
-    if (meter.record) meter.record(state, at, moment, cost, 0, false)
+    if (meter.migrate?.record) meter.migrate.record(state, at, moment, cost, 0, false)
     else meter.take(state, at, moment, cost, 0)
   }
 }
@@ -187,7 +188,7 @@ function book(levels: readonly LevelState[], moment: number, cost: number): void
 /** When a reservation made now ends: soon, and with the window in which it was made. */
 function endOf(levels: readonly LevelState[], now: number): number {
   const soon = Math.ceil((now + LEASE_US + RECLAIM_US) / RECLAIM_US) * RECLAIM_US
-  return Math.min(soon, ...levels.map(({ meter, state, at }) => meter.endsAt?.(state, at, now) ?? soon))
+  return Math.min(soon, ...levels.map(({ meter, state, at }) => meter.rate?.endsAt?.(state, at, now) ?? soon))
 }
 
 function lastsUs(until: number, now: number): number {
