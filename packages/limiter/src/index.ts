@@ -16,9 +16,9 @@ export {
   type Terms,
   type WaitOptions,
 } from './algorithms/algorithm.ts'
-export { algorithms } from './algorithms/index.ts'
 // all of it, since TypeScript lets users augment only interfaces that are exported this way
-export type * from './algorithms/options.ts'
+export type * from './algorithms/index.ts'
+export { algorithms } from './algorithms/index.ts'
 export { type Refusal, refusal } from './answers/answer.ts'
 export { type HeaderLine, rateLimitHeaders } from './answers/headers.ts'
 export type { Call, ClientCertificate } from './call.ts'

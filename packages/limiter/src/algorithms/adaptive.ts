@@ -10,6 +10,11 @@ import {
   type MeterMigration,
 } from './algorithm.ts'
 
+export interface AdaptiveOptions {
+  /** The least that is admitted at one time, whatever is measured; default 2. */
+  readonly min?: number | undefined
+}
+
 /*
  * Adaptive concurrency: how many calls are in flight at one time, with a limit that is found by watching the service
  * (adaptive/estimator.ts has the idea). The limit of the rule is the most that is ever admitted, `min` the least.
@@ -25,8 +30,8 @@ export const adaptive: Algorithm = {
   options: ({ z }) => ({
     min: z.int().min(1).max(1e9).optional().describe('the least that is admitted at one time; default: 2'),
   }),
-  meter({ count }: Limit, options): Meter {
-    const min = typeof options.min === 'number' ? options.min : Math.min(2, count)
+  meter({ count }: Limit, options: AdaptiveOptions): Meter {
+    const min = options.min ?? Math.min(2, count)
     if (min > count) {
       const message = `min ${min} is above the limit ${count}: the limit is the most that is admitted, so lower min or raise limit`
       throw new InvalidLimitError('min', message)

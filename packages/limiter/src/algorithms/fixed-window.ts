@@ -16,6 +16,11 @@ import { type CalendarOptions, readCalendar } from './calendar/read-calendar.ts'
 import type { Envelope } from './envelope.ts'
 import { fixedWindowLua } from './lua/generated.ts'
 
+export interface FixedWindowOptions extends CalendarOptions {
+  /** Where windows begin; default `clock`. */
+  readonly align?: 'clock' | 'first-call' | undefined
+}
+
 /*
  * Fixed window, the plain counter: time is cut into windows, each admits `count` and then nothing until it ends.
  *
@@ -63,10 +68,6 @@ export const fixedWindow: Algorithm = {
     if (limit.unit !== undefined) return calendarMeter(limit, limit.unit, options, maxWaitUs)
     return new FixedWindow(limit, options.align !== 'first-call', maxWaitUs)
   },
-}
-
-interface FixedWindowOptions extends CalendarOptions {
-  readonly align?: 'clock' | 'first-call'
 }
 
 function calendarMeter(limit: Limit, unit: CalendarUnit, options: FixedWindowOptions, maxWaitUs: number): Meter {

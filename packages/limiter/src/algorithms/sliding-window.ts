@@ -14,6 +14,11 @@ import type { Envelope } from './envelope.ts'
 import { slidingWindowLua } from './lua/generated.ts'
 import { Packing, shareOut } from './numbers/packing.ts'
 
+export interface SlidingWindowOptions {
+  /** How finely the window is cut; default 10. */
+  readonly segments?: number | undefined
+}
+
 /*
  * Sliding window: never more than `count` in any interval of the period, in one number per segment and a few more.
  *
@@ -53,7 +58,7 @@ export const slidingWindow: Algorithm = {
   options: ({ z }) => ({
     segments: z.int().min(2).max(100).optional().describe('how finely the window is cut; default: 10'),
   }),
-  meter(limit: Limit, options: { segments?: number }, waitOptions?: WaitOptions): Meter {
+  meter(limit: Limit, options: SlidingWindowOptions, waitOptions?: WaitOptions): Meter {
     const { segments = 10 } = options
     const maxWaitUs = maxWaitUsOf(waitOptions)
     const windowsAhead = Math.ceil(maxWaitUs / (limit.periodMs * 1000))
