@@ -162,7 +162,10 @@ export interface MeterLearning {
 
 /** Counts what the meter has not judged. */
 export interface MeterMigration {
-  /** What the numbers of a state are measured by, the period in microseconds first; states of another scale are inherited. */
+  /**
+   * What the numbers of a state are measured by, the period in microseconds first; states of another scale are inherited. All meters of an
+   * algorithm have as many numbers.
+   */
   readonly scale: readonly number[]
   /**
    * Writes the state that `old`, kept by a meter of this algorithm with another scale, amounts to: what was used stays

@@ -36,6 +36,7 @@ function ruleText(random: () => number, id: string): string {
     `{ id: ${id}, limit: ${limit}, algorithm: token-bucket }`,
     `{ id: ${id}, limit: ${limit}, algorithm: token-bucket, burst: ${burst} }`,
     `{ id: ${id}, limit: ${limit}, algorithm: token-bucket, burst: ${burst}, refill: interval }`,
+    `{ id: ${id}, limit: ${limit}, algorithm: token-bucket, burst: ${burst}, refill: aligned }`,
     `{ id: ${id}, limit: ${limit}, algorithm: leaky-bucket, burst: ${burst} }`,
     `{ id: ${id}, limit: ${count}/s, algorithm: warm-up, warmUp: ${burst}s }`,
     `{ id: ${id}, limit: ${count}/day, algorithm: fixed-window }`,

@@ -55,10 +55,12 @@ function beginnings(meters: readonly Meter[], lengthUs: number, cost: number, no
   for (const meter of meters) {
     const envelope = meter.rate?.envelope
     if (envelope?.most !== undefined) {
-      const period = periodOf(meter, cost)
+      const period = periodOf(meter, cost, nowUs)
       if (period === undefined) continue
       const filled = timeToFill(meters, meter, nowUs, cost)
       for (const ahead of new Set([0, filled])) {
+        // a period that the clock begins
+        if (ahead < period) found.push({ startUs: nowUs + period - 1 - ahead })
         if (ahead < Math.min(period - 1, lengthUs)) found.push({ startUs: nowUs, early: period - 1 - ahead })
       }
       continue
@@ -77,10 +79,9 @@ function beginnings(meters: readonly Meter[], lengthUs: number, cost: number, no
   return found
 }
 
-/** Returns the time until a meter that was used once is as it was; for those that begin a period with a call. */
-function periodOf(meter: Meter, cost: number): number | undefined {
+/** Returns the time until a meter that is used once is as it was: until the period ends that a call or the clock has begun. */
+function periodOf(meter: Meter, cost: number, now: number): number | undefined {
   const state = new Float64Array(meter.slots)
-  const now = 1e15
   meter.take(state, 0, now, cost, 0)
   const period = meter.idleAt(state, 0) - now
   return period > 1 ? period : undefined
