@@ -43,6 +43,8 @@ export interface LeasePolicy {
   readonly stretch: number
   /** A key that is met more often gets a lease. */
   readonly perSecond: number
+  /** For how long ahead permits are requested of a key that is met often. */
+  readonly aheadUs: number
   /** True if more permits are asked for when few are left, false if at the next tick, together with those of other keys. */
   readonly asksAtOnce: boolean
 }

@@ -219,7 +219,11 @@ export class CountingServer {
     now: number,
   ): AnsweredRequest | 0 {
     const answer = this.#decide(client, question, now)
-    const keys = answer[0] || question[0] ? [] : this.#recallable(client, question, answer, now)
+    const keys = question[0]
+      ? this.#held(client, question, now)
+      : answer[0]
+        ? []
+        : this.#recallable(client, question, answer, now)
     if (keys.length === 0) return answer
     let open = keys.length
     const end = (): void => {
@@ -231,9 +235,15 @@ export class CountingServer {
     }
     // the batch is answered first
     queueMicrotask(() => {
-      for (const { granted, key } of keys) granted.recall(key, end)
+      for (const { granted, key } of keys) attempt('calls that waited for permits', () => granted.recall(key, end))
     })
     return 0
+  }
+
+  /** The keys of a call whose permits are held: what is left of them is known when they are back. */
+  #held(client: CountingClient, [, asked]: CountingRequest, now: number): Recallable[] {
+    const keys = asked.map(([number, key]) => ({ granted: this.#countedBy(client, number).granted, key }))
+    return keys.filter(({ granted, key }) => granted.isRecallable(key, now))
   }
 
   /** The keys whose permits a refused call needs; none if it is refused whatever is given back. */

@@ -22,12 +22,18 @@ export const LEAST_SHARE = 4
 export const TURN_US = 2000
 export const LONGEST_TURN_US = 20_000
 /** For a store that is asked over a network, and cannot ask for permits back. */
-export const NETWORK_LEASES: LeasePolicy = { share: 0.1, stretch: 1, perSecond: 20, asksAtOnce: true }
+export const NETWORK_LEASES: LeasePolicy = { share: 0.1, stretch: 1, perSecond: 20, aheadUs: 250_000, asksAtOnce: true }
 /**
  * For a store of this machine that recalls permits before it refuses a call because of them: leases may be larger and last longer, and
  * pay for callers who are met rarely.
  */
-export const RECALLED_LEASES: LeasePolicy = { share: 0.5, stretch: 10, perSecond: 2, asksAtOnce: false }
+export const RECALLED_LEASES: LeasePolicy = {
+  share: 0.5,
+  stretch: 10,
+  perSecond: 2,
+  aheadUs: 100_000,
+  asksAtOnce: false,
+}
 
 /** Undefined if the permits of a rule cannot be leased, or are too few. */
 export function leaseTermsOf(

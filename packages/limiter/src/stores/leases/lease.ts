@@ -6,6 +6,7 @@ import { type UsedSlice, UseLog } from './use-log.ts'
 /** How far ahead permits are requested; if the limit is nearly reached, for little longer than until the next report. */
 const AHEAD_US = 250_000
 const REPORTS_AHEAD = 1.15
+const FEW_PERMITS = 16
 /** The limit is nearly reached if less than this part of it is left. */
 const SCARCE = 0.25
 /** If it is not, reports come so many times less often. */
@@ -127,7 +128,9 @@ export class Lease {
       remaining[level] = this.#remaining[level]! + this.#left
       resets[level] = Math.max(0, this.#resetsAt[level]! - now)
     }
-    return this.#terms.policy.asksAtOnce && this.#isLow(now)
+    return (
+      this.#isLow(now) && (this.#terms.policy.asksAtOnce || this.#usePerUs * this.#terms.policy.aheadUs > FEW_PERMITS)
+    )
   }
 
   #isLow(now: number): boolean {
@@ -233,7 +236,7 @@ export class Lease {
     }
     if (now >= this.#validUntil && this.#left > 0) this.#left = 0
     const elapsedUs = Math.max(1000, now - this.#askedAt)
-    const weight = 1 - Math.exp(-elapsedUs / (AVERAGED_US * this.#stretch))
+    const weight = 1 - Math.exp(-elapsedUs / this.#forFew(AVERAGED_US))
     const perUs = (this.#uses.amount + this.#usedElsewhere) / elapsedUs
     this.#usePerUs += (perUs - this.#usePerUs) * weight
     this.#peakPerUs = Math.max(perUs, this.#peakPerUs * Math.exp(-elapsedUs / (PEAK_US * this.#stretch)))
@@ -306,8 +309,15 @@ export class Lease {
     return Math.min((LEASE_US * this.#stretch) / 2, this.#terms.reportUs * RARELY)
   }
 
+  /** Permits for a few calls are requested for a longer time, so that a process which is killed holds few that it has not used. */
   get #aheadUs(): number {
-    return this.#isScarce ? this.#terms.reportUs * REPORTS_AHEAD : AHEAD_US * this.#stretch
+    if (this.#isScarce) return this.#terms.reportUs * REPORTS_AHEAD
+    return Math.min(AHEAD_US * this.#stretch, this.#forFew(this.#terms.policy.aheadUs))
+  }
+
+  /** Returns a duration, or that of a few calls if it is longer. */
+  #forFew(us: number): number {
+    return this.#stretch === 1 ? us : Math.max(us, FEW_PERMITS / this.#usePerUs)
   }
 
   get #stretch(): number {
