@@ -1,4 +1,4 @@
-import type { AlgorithmChoice } from '../../algorithms/options.ts'
+import type { AlgorithmChoice } from '../../algorithms/index.ts'
 import type { Call } from '../../call.ts'
 import { isThenable } from '../../common/is-thenable.ts'
 import { valueNow } from '../../common/sync-function.ts'
