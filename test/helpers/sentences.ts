@@ -62,7 +62,7 @@ const words = new RegExp(
 )
 /** Verbs without a subject in front: a title that begins with one is a sentence only behind the title of its group. */
 const subjectless =
-  /^(?:is|are|was|were|has|have|can|cannot|may|must|does|do|will|would|that|but|and|by|refuses|keeps|opens|learns|rejects|forgets|admits|lets|leaves|takes|says|reads|reaches|gives|shows|sends|returns|throws|finds|writes|makes|stays|knows) /
+  /^(?:is|are|was|were|has|have|can|cannot|may|must|does|do|will|would|that|but|and|by|its|whose|never|neither|come|decide|equal|agree|pays|reserves|decides|equals|agrees|suggests|answers as|refuses|keeps|opens|learns|rejects|forgets|admits|lets|leaves|takes|says|reads|reaches|gives|shows|sends|returns|throws|finds|writes|makes|stays|knows) /
 
 /** Reads the doc comments, with the declaration behind each, and the line comments that begin a line. */
 function commentsOf(source: string): Comment[] {

@@ -70,7 +70,7 @@ describe.each(['memory', 'Redis'] as const)('credit in %s', where => {
     expect(await passing(limiter, 2)).toBe(1)
   })
 
-  it('pays a call by all rules that refuse it or by none, and the other rules count it', async () => {
+  it('credit pays a call by all rules that refuse it or by none, and the other rules count it', async () => {
     const credit = { algorithm: 'fixed-window', by: 'account', credit: true }
     const rules = [
       { ...credit, id: 'hour', limit: '1/h' },

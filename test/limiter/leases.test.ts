@@ -55,7 +55,7 @@ function within(ms: number): () => boolean {
 const leasesOf = (limiter: Limiter) => limiter.status().store!.leases
 
 describe('permits of a busy caller that processes hold in advance', () => {
-  it('decide most calls without Redis, and the limit is used up exactly', async () => {
+  it('permits held in advance decide most calls without Redis, and the limit is used up exactly', async () => {
     const rule = { id: 'each', by: 'account', limit: '5000/h', algorithm: 'fixed-window' } as const
     const { limiters } = await start([rule], 3)
     let refused = 0
@@ -79,7 +79,7 @@ describe('permits of a busy caller that processes hold in advance', () => {
     expect(leasesOf(limiters[0]!)).toMatchObject({ keys: 0, permits: 0, decided: 0, requests: 0 })
   })
 
-  it('of a process that ends without a word are free again within two seconds', async () => {
+  it('permits of a process that ends without notice are free again within two seconds', async () => {
     const rule = { id: 'each', by: 'account', limit: '1000/s', algorithm: 'token-bucket', burst: 1000 } as const
     const { redis, limiters } = await start([rule], 1)
     const client = new Redis(`redis://${redis.authority}`)
@@ -118,7 +118,7 @@ describe('permits of a busy caller that processes hold in advance', () => {
     expect(after).toBeGreaterThan(0)
   })
 
-  it('of a caller who was blocked, or whose count was reset, in another process are gone within a second', async () => {
+  it('permits of a caller that another process blocks or resets are gone within a second', async () => {
     const rule = { id: 'each', by: 'account', limit: '100000/h', block: 'manual' } as const
     const { limiters } = await start([rule])
     const [one, other] = limiters as [Limiter, Limiter]
@@ -147,7 +147,7 @@ describe('permits of a busy caller that processes hold in advance', () => {
     expect((await limiter.peek(ann)).decisions[0]!.remaining).toBe(4500)
   })
 
-  it('of a window that has not begun, after a reset, are not taken for those of another program', async () => {
+  it('permits of a window that has not begun, after a reset, are not counted as written by another program', async () => {
     const rule = { id: 'first', by: 'account', limit: '400/h', algorithm: 'fixed-window', align: 'first-call' } as const
     const { limiters } = await start([rule])
     const warnings: string[] = []

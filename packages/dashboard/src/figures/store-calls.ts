@@ -2,11 +2,11 @@ import type { StoreStats } from '../api/generated.ts'
 
 const SECONDS = 60
 
-/** How calls with rules in Redis were decided in the last minute. */
+/** The decisions about calls with rules in Redis in the last minute, by the place where they were made. */
 export class StoreCalls {
   readonly #seconds: StoreStats[] = []
 
-  /** The newest second; undefined if nothing is counted in Redis. */
+  /** Adds the newest second; undefined if nothing is counted in Redis. */
   add(second: StoreStats | undefined): void {
     if (second === undefined) this.#seconds.length = 0
     else this.#seconds.push(second)
@@ -17,7 +17,7 @@ export class StoreCalls {
     return this.#seconds.at(-1)
   }
 
-  /** How often Redis was asked for each decision, leases included; undefined if there were no decisions. */
+  /** The questions to Redis for each decision, leases included; undefined if there were no decisions. */
   get perDecision(): number | undefined {
     let [calls, decisions] = [0, 0]
     for (const { asked, decidedHere, leases } of this.#seconds) {

@@ -1,4 +1,4 @@
-/** What the page says where rules are changed: in forms and in the review. It is loaded with these. */
+/** The texts of the places where rules are changed, forms and the review; loaded with these. */
 export const en = {
   review: {
     rules: 'Rules',

@@ -7,7 +7,7 @@ const BEYONDS: readonly Beyond[] = ['refuse', 'wait', 'shadow']
 const BLOCKS: readonly BlockKind[] = ['none', 'time', 'growing', 'manual']
 const STATUSES = ['', '429', '503']
 
-/** What happens to calls beyond the limit. */
+/** Shows the fields for calls beyond the limit. */
 export function BeyondFields({ form, set, mistakes }: FieldsProps): JSX.Element {
   const { form: texts } = changeMessages.value
   const { beyond, status, waitFor } = form
@@ -51,7 +51,7 @@ export function BeyondFields({ form, set, mistakes }: FieldsProps): JSX.Element 
   )
 }
 
-/** Which outcomes count, which clear the count, and whether callers are blocked. */
+/** Shows the fields for the outcomes that count or clear the count, and for blocks. */
 export function OutcomeFields({ form, set, mistakes }: FieldsProps): JSX.Element {
   const { form: texts } = changeMessages.value
   const { block } = form

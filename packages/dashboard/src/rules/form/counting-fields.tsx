@@ -3,7 +3,7 @@ import { changeMessages } from '../../i18n/changes/index.ts'
 import { type FieldsProps, Group, Select, TextField } from './fields.tsx'
 import { algorithmsFor, type FormNames, hasOption, isCalendar, levelsOf } from './rule-form.ts'
 
-/** How calls are counted, with what the chosen algorithm and calendar periods need. */
+/** Shows the fields for the algorithm, with those that the algorithm and calendar periods need. */
 export function CountingFields({ form, set, mistakes, names }: FieldsProps & { names: FormNames }): JSX.Element {
   const { form: texts } = changeMessages.value
   const { algorithm } = form

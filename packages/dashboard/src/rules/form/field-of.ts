@@ -36,7 +36,7 @@ const FIELDS: readonly (readonly [option: string, field: Field])[] = [
   ['anchor', 'anchor'],
 ]
 
-/** The field that a mistake is about: its message begins with the option, such as `limit[1]`. Undefined if it is about none. */
+/** Returns the field that a mistake is about: its message begins with the option, such as `limit[1]`. Undefined if it is about none. */
 export function fieldOf({ rule = '', message }: Mistake, id: string): Field | undefined {
   if (rule !== id.trim()) return undefined
   const [subject = ''] = message.split(' ')

@@ -8,7 +8,7 @@ export interface OptionChange {
   readonly value: unknown
 }
 
-/** The options of a rule that a form stands for, in the order in which a rule is read. */
+/** Returns the options of a rule that a form stands for, in the order in which a rule is read. */
 export function formOptions(form: RuleForm, known: readonly KnownAlgorithm[]): Options {
   const { id, methods, by, plans, algorithm, beyond, status, zone, anchor } = form
   const paths = form.paths.split('\n').map(path => path.trim())
@@ -34,7 +34,7 @@ export function formOptions(form: RuleForm, known: readonly KnownAlgorithm[]): O
 }
 
 /**
- * What must be set in a rule to turn one form into another. `rule` has all options of the rule: those that the form does not know
+ * Lists the options to set in a rule to turn one form into another. `rule` has all options of the rule: those that the form does not know
  * stay, also inside an option that it knows.
  */
 export function changesBetween(rule: Options, before: Options, after: Options): OptionChange[] {
@@ -101,7 +101,7 @@ function oneOrAll(values: readonly unknown[]): unknown {
   return values.length > 1 ? values : values[0]
 }
 
-/** Without options that are not set; undefined if there is none. */
+/** Leaves out options that are not set; undefined if there is none. */
 function given(options: Readonly<Record<string, unknown>>): Options | undefined {
   const entries = Object.entries(options).filter(([, value]) => value !== undefined)
   return entries.length === 0 ? undefined : Object.fromEntries(entries)

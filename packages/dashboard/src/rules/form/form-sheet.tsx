@@ -20,11 +20,11 @@ const Review = later(() => import('../../editor/review.tsx').then(module => modu
 
 export interface FormSheetProps {
   readonly title: string
-  /** What the form is filled with. */
+  /** The form at the beginning. */
   readonly start: RuleForm
   /** The rule that is changed, with all its options; undefined for a new one. */
   readonly changed: { readonly id: string; readonly options: Options; readonly others: Options } | undefined
-  /** Where it can be written; the first one is the usual choice. */
+  /** The documents that can hold the rule; the first one is the usual choice. */
   readonly places: readonly Where[]
   readonly names: FormNames
   readonly onApplied: (change: AppliedChange) => void
@@ -38,7 +38,7 @@ interface Reviewed {
   readonly text: string
 }
 
-/** A rule as a form: checked while it is filled, shown as it will be written, reviewed before it is in force. */
+/** Shows a rule as a form: checked while it is filled, shown as it will be written, reviewed before it is in force. */
 export function FormSheet(props: FormSheetProps): JSX.Element {
   const { title, start, changed, places, names, onApplied, onBack, onOther } = props
   const { form: texts, review } = changeMessages.value

@@ -89,7 +89,7 @@ function readBlock(value: unknown): Part | undefined {
   return { block: { kind: 'growing', first, max } }
 }
 
-/** What the form leaves as it is, also inside options that it knows. */
+/** Returns the options that the form leaves as they are, also inside options that it knows. */
 function othersOf(rule: Options): Options {
   const others = Object.entries(rule).flatMap(([name, value]) => {
     const known = Object.hasOwn(KNOWN, name) ? KNOWN[name]! : []

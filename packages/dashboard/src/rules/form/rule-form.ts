@@ -4,7 +4,7 @@ import type { Schema } from '../../editor/schema-options.ts'
 /** A number of calls in a period, or at one time if the unit is `at-once`; as it was typed. */
 export interface Level {
   readonly count: string
-  /** How many units the period has; empty for one. */
+  /** The number of units in the period; empty for one. */
   readonly every: string
   readonly unit: Unit
 }
@@ -89,12 +89,12 @@ export function isCalendar(unit: Unit): boolean {
   return unit === 'day' || unit === 'week' || unit === 'month' || unit === 'year'
 }
 
-/** All limits of a form. */
+/** Lists all limits of a form. */
 export function levelsOf({ levels, plans }: RuleForm): readonly Level[] {
   return plans === undefined ? levels : [plans.standard, ...plans.values.map(({ level }) => level)]
 }
 
-/** Whether the limits are numbers of calls at one time. */
+/** Returns true if the limits are numbers of calls at one time. */
 export function countsAtOnce(form: RuleForm): boolean {
   return levelsOf(form).some(({ unit }) => unit === 'at-once')
 }
@@ -125,7 +125,7 @@ export function hasOption({ algorithm }: RuleForm, option: string, known: readon
   return known.find(({ name }) => name === algorithm)?.options.includes(option) === true
 }
 
-/** The algorithms that can count the limits of a form; empty text is the default. */
+/** Lists the algorithms that can count the limits of a form; empty text is the default. */
 export function algorithmsFor(form: RuleForm, known: readonly KnownAlgorithm[]): readonly string[] {
   if (countsAtOnce(form)) return known.filter(({ limit }) => limit === 'count').map(({ name }) => name)
   const inCalendar = levelsOf(form).some(({ unit }) => isCalendar(unit))
@@ -133,7 +133,7 @@ export function algorithmsFor(form: RuleForm, known: readonly KnownAlgorithm[]):
   return ['', ...fitting.map(({ name }) => name)]
 }
 
-/** A form with other fields, and with an algorithm that can count its limits. */
+/** Returns a form with other fields, and with an algorithm that can count its limits. */
 export function withFields(form: RuleForm, part: Partial<RuleForm>, known: readonly KnownAlgorithm[]): RuleForm {
   const changed = { ...form, ...part }
   const fitting = algorithmsFor(changed, known)
@@ -141,7 +141,7 @@ export function withFields(form: RuleForm, part: Partial<RuleForm>, known: reado
   return isFitting ? changed : { ...changed, algorithm: fitting[0] ?? '' }
 }
 
-/** Whether the kind of the limits is another. */
+/** Returns true if the kind of the limits has changed. */
 function isChanged(before: RuleForm, after: RuleForm): boolean {
   const kinds = (form: RuleForm) => [countsAtOnce(form), levelsOf(form).some(({ unit }) => isCalendar(unit))].join()
   return kinds(before) !== kinds(after)

@@ -50,7 +50,7 @@ describe('numbers in JSON', () => {
     expect(performance.now() - started).toBeLessThan(2000)
   })
 
-  it('agrees with JSON.parse on any document, and never reads more from a part of one', () => {
+  it('the reader of numbers agrees with JSON.parse on any document, and never reads more from a part of one', () => {
     const document = fc.record({
       max_tokens: fc.nat(),
       a: fc.jsonValue(),

@@ -83,7 +83,7 @@ describe('a function that never settles is given up after five seconds', () => {
 })
 
 describe('a function that returns another limit for each request', () => {
-  it('such calls are counted by at most a thousand limits at a time, and none passes beyond', async () => {
+  it('a function that returns another limit for each request is counted by at most a thousand limits at a time', async () => {
     let calls = 0
     const { call, limiter } = await filterOf({ limit: () => `${++calls}/h`, by: () => `caller ${calls}` })
     const statuses = new Map<number, number>()
@@ -96,7 +96,7 @@ describe('a function that returns another limit for each request', () => {
     expect([...state!.plans!.others].length).toBeLessThanOrEqual(1000)
   })
 
-  it('counts what a caller has used by all of them', async () => {
+  it('calls of a caller are counted by all limits that a function has returned', async () => {
     const limits = ['3/h', '4/h', '5/h', '3/h', '4/h', '5/h', '6/h', '5/h']
     const { call } = await filterOf({ limit: () => limits.shift()! })
     const statuses: number[] = []
