@@ -96,7 +96,9 @@ describe.concurrent('a connection to Redis that has become silent', () => {
     expect(Math.max(...back), `${back}`).toBeLessThan(1000)
   })
 
-  it('a silent connection is replaced about twice a second while new ones are silent, too', async ({ onTestFinished }) => {
+  it('a silent connection is replaced about twice a second while new ones are silent, too', async ({
+    onTestFinished,
+  }) => {
     const { relay, limiters } = await startFleet(1, onTestFinished)
     const before = relay.accepted
     relay.silence(true)
