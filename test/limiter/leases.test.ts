@@ -1,13 +1,12 @@
-import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createLimiter } from '../../packages/limiter/src/create/create-limiter.ts'
 import type { LimiterOptions } from '../../packages/limiter/src/create/limiter-options.ts'
-import type { SourceDocument, SourceKind } from '../../packages/limiter/src/index.ts'
 import type { Limiter } from '../../packages/limiter/src/limiter.ts'
 import type { RuleOptions } from '../../packages/limiter/src/rules/schema/options.ts'
 import { type RedisServer, startRedis } from '../helpers/servers/redis-server.ts'
+import { RulesCenter } from '../helpers/sources/rules-center.ts'
 
 const closing: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -93,26 +92,11 @@ describe('permits of a busy caller that processes hold in advance', () => {
 
   it('permits held in advance are given back when the limit is lowered, and no call beyond the new limit passes', async () => {
     const rule = { id: 'each', by: 'account', limit: '5000/h', algorithm: 'fixed-window' } as const
-    const changes: ((document: SourceDocument) => void)[] = []
-    const center: SourceKind = {
-      name: 'center',
-      options: {},
-      create: () => ({
-        name: 'center',
-        async *watch() {
-          yield { text: JSON.stringify({ rules: [rule] }), version: '1' }
-          yield await new Promise<SourceDocument>(resolve => changes.push(resolve))
-          await new Promise(() => {})
-        },
-      }),
-    }
-    const { limiters } = await start([], 2, { remote: { center: 'here' }, sources: [center] })
+    const center = new RulesCenter(rule)
+    const { limiters } = await start([], 2, center.options)
     const before = await hammer(limiters, () => limiters.every(limiter => leasesOf(limiter).permits > 0))
     const limit = before + 50
-    const taken = Promise.all(limiters.map(limiter => once(limiter.events, 'rules')))
-    for (const change of changes)
-      change({ text: JSON.stringify({ rules: [{ ...rule, limit: `${limit}/h` }] }), version: '2' })
-    await taken
+    await center.change(limiters, { ...rule, limit: `${limit}/h` })
     const after = await hammer(limiters, within(500))
     expect(after).toBeLessThanOrEqual(50)
     expect(after).toBeGreaterThan(0)

@@ -24,6 +24,13 @@ export interface RuleState {
   readonly tally: Tally
 }
 
+/** Returns the state of a rule of which no call waits. */
+export function newState(
+  counted: Pick<RuleState, 'rule' | 'match' | 'table' | 'counter' | 'blocks' | 'isQuick' | 'tally'>,
+): RuleState {
+  return { ...counted, plans: undefined, waiting: 0, callers: new CallersInQueue() }
+}
+
 /** The callers that a rule blocks for a time, in this process or in the store where the rule is counted. */
 export interface BlockCounters {
   readonly table: Table
