@@ -105,10 +105,10 @@ export const en = {
       concurrency: 'Counts calls that are under way at one time.',
       adaptive: 'Finds by itself how many calls the service can handle at one time, up to this number.',
     } as Readonly<Record<string, string>>,
-    burst: 'Burst',
-    burstMeans: 'How many calls may come at once.',
-    warmUp: 'Warm-up time',
-    warmUpMeans: 'Such as 10s.',
+    own: {
+      burst: ['Burst', 'How many calls may come at once.'],
+      warmUp: ['Warm-up time', 'Such as 10s.'],
+    } as Readonly<Record<string, readonly [label: string, means: string]>>,
     beyond: 'Beyond the limit',
     beyonds: {
       refuse: 'refuse the call',

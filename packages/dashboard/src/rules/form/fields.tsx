@@ -42,6 +42,18 @@ export function TextField({ label, name, value, means, mistakes, onInput, input 
   )
 }
 
+interface FormTextProps extends Pick<TextFieldProps, 'label' | 'means' | 'input'> {
+  readonly name: 'countWhen' | 'resetWhen' | 'zone' | 'anchor'
+  readonly fields: FieldsProps
+}
+
+/** Shows a part of the form that is one line of text. */
+export function FormText({ name, fields: { form, set, mistakes }, ...rest }: FormTextProps): JSX.Element {
+  return (
+    <TextField {...rest} name={name} value={form[name]} mistakes={mistakes} onInput={text => set({ [name]: text })} />
+  )
+}
+
 interface GroupProps {
   readonly label: string
   readonly name: Field
@@ -94,6 +106,24 @@ export function Select<Value extends string>({ label, value, options, onChoose }
         </option>
       ))}
     </select>
+  )
+}
+
+interface InlineTextProps {
+  readonly label: string
+  readonly value: string
+  readonly onInput: (text: string) => void
+  readonly size: number
+  readonly placeholder?: string
+}
+
+/** Shows a short text with its label in one line, inside a group. */
+export function InlineText({ label, value, onInput, ...input }: InlineTextProps): JSX.Element {
+  return (
+    <label class="inline">
+      <span>{label}</span>
+      <input value={value} {...input} onInput={event => onInput(event.currentTarget.value)} />
+    </label>
   )
 }
 

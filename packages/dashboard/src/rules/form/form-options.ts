@@ -1,4 +1,4 @@
-import { hasOption, isCalendar, type KnownAlgorithm, levelsOf, type RuleForm, writeLevel } from './rule-form.ts'
+import { isCalendar, type KnownAlgorithm, levelsOf, ownOptions, type RuleForm, writeLevel } from './rule-form.ts'
 
 export type Options = Readonly<Record<string, unknown>>
 
@@ -13,6 +13,10 @@ export function formOptions(form: RuleForm, known: readonly KnownAlgorithm[]): O
   const { id, methods, by, plans, algorithm, beyond, status, zone, anchor } = form
   const paths = form.paths.split('\n').map(path => path.trim())
   const match = { path: oneOrAll(paths.filter(path => path !== '')), method: oneOrAll(methods) }
+  const own = ownOptions(form, known).map(({ name, isNumber }) => {
+    const text = form.own[name] ?? ''
+    return [name, isNumber ? numberOrText(text) : text.trim() || undefined] as const
+  })
   const calendar = levelsOf(form).some(({ unit }) => isCalendar(unit))
   return given({
     id: id.trim(),
@@ -20,8 +24,7 @@ export function formOptions(form: RuleForm, known: readonly KnownAlgorithm[]): O
     by: oneOrAll(by),
     limit: plans === undefined ? oneOrAll(form.levels.map(writeLevel)) : planLimit(plans),
     algorithm: algorithm || undefined,
-    burst: hasOption(form, 'burst', known) ? numberOrText(form.burst) : undefined,
-    warmUp: hasOption(form, 'warmUp', known) ? form.warmUp.trim() || undefined : undefined,
+    ...Object.fromEntries(own),
     zone: calendar ? zone.trim() || undefined : undefined,
     anchor: calendar ? numberOrText(anchor) : undefined,
     countWhen: oneOrAll(wordsIn(form.countWhen)),
@@ -94,7 +97,7 @@ function wordsIn(text: string): readonly (string | number | undefined)[] {
 
 function numberOrText(text: string): number | string | undefined {
   const word = text.trim()
-  return /^\d{1,15}$/.test(word) ? Number(word) : word || undefined
+  return /^\d{1,15}(?:\.\d{1,15})?$/.test(word) ? Number(word) : word || undefined
 }
 
 function oneOrAll(values: readonly unknown[]): unknown {

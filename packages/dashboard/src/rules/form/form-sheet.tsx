@@ -14,7 +14,7 @@ import { Sheet } from '../../parts/sheet.tsx'
 import { byField, type Field } from './field-of.ts'
 import { changesBetween, formOptions, isMap, type OptionChange, type Options } from './form-options.ts'
 import { RuleFields } from './rule-fields.tsx'
-import { type FormNames, type RuleForm, withFields } from './rule-form.ts'
+import { type FormNames, ownOptions, type RuleForm, withFields } from './rule-form.ts'
 
 const Review = later(() => import('../../editor/review.tsx').then(module => module.Review))
 
@@ -78,7 +78,8 @@ export function FormSheet(props: FormSheetProps): JSX.Element {
       />
     )
   }
-  const mistakes = new Map<Field | undefined, readonly string[]>(byField(draft?.mistakes ?? [], form.id))
+  const own = ownOptions(form, names.algorithms)
+  const mistakes = new Map<Field | undefined, readonly string[]>(byField(draft?.mistakes ?? [], form.id, own))
   if (changed === undefined && isTaken(form.id)) mistakes.set('id', [texts.nameTaken])
   const problem = found.problem ?? asked.problem
   const canReview = !isSame && mistakes.size === 0

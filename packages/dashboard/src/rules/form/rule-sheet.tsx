@@ -114,7 +114,7 @@ function ChangeRule({ rule, ...handlers }: Handlers & { readonly rule: Rule }): 
     const [draft, names] = await Promise.all([api.draft(rule.where, rule.id, []), readNames()])
     return { draft, names }
   }, [rule.id])
-  const read = asked.answer && readForm(asked.answer.draft.options)
+  const read = asked.answer && readForm(asked.answer.draft.options, asked.answer.names.algorithms)
   if (read?.form !== undefined && asked.answer?.draft.base.writable === true) {
     const { draft, names } = asked.answer
     return (
