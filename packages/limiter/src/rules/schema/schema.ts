@@ -7,15 +7,7 @@ import { byFault, nameFault, sourceFault } from '../dimension-name.ts'
 import { networkFault } from '../match/address.ts'
 import type { CallerList } from '../match/callers.ts'
 import type { StatusRange } from '../match/count-when.ts'
-import type {
-  Answer,
-  Match,
-  RemoteAddress,
-  Rule,
-  RuleDocument,
-  WhenFull,
-  WhenStoreDown,
-} from '../rule.ts'
+import type { Answer, Match, RemoteAddress, Rule, RuleDocument, WhenFull, WhenStoreDown } from '../rule.ts'
 import { documentAnswerSchema, ruleAnswerSchema, statusSchema } from './answer.ts'
 import { blockSchema, callersSchema, costSchema, countWhenSchema, jwtSchema } from './callers.ts'
 import type { CostInput } from './cost.ts'
