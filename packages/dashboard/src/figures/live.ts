@@ -146,7 +146,7 @@ function takeFigures(figures: LiveFigures): void {
   const at = Math.floor(figures.at / 1000)
   newest = figures
   total.write(at, figures.total)
-  storeCalls.add(figures.store)
+  storeCalls.write(at, figures.store)
   overloadFigures.add(at, figures)
   for (const [id, counts] of Object.entries(figures.rules)) {
     ringFor(id).write(at, counts)

@@ -1,7 +1,7 @@
 import { type Refusal, refusal } from '../answers/answer.ts'
 import { type CustomAnswer, customRefusal } from '../answers/custom-answer.ts'
 import { LimitedError } from '../answers/limited-error.ts'
-import { isThenable } from '../common/is-thenable.ts'
+import { isThenable } from '../common/promises.ts'
 import { DianaError } from '../errors.ts'
 import type { Verdict } from '../verdict.ts'
 import type { Filter, RefusedAnswer } from './filter.ts'

@@ -1,5 +1,5 @@
 import { type Call, lazy } from '../call.ts'
-import { valueNow } from '../common/sync-function.ts'
+import { valueNow } from '../common/promises.ts'
 import { warnOnce } from '../common/warn-once.ts'
 import type { LimitedCall, LimitOfCall } from '../decision/check-options.ts'
 import { wholeAddress } from '../http/address-bits.ts'

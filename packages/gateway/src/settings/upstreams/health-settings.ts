@@ -1,5 +1,5 @@
 import { duration, listOf, textOf, z } from 'diana-limiter/schema'
-import { intervalDuration } from '../timer-duration.ts'
+import { intervalDuration } from '../values.ts'
 
 /** Health checks that the gateway makes itself. */
 export interface CheckSettings {
