@@ -32,6 +32,8 @@ describe('sentences', () => {
     ['/** A caller may wait. */\nreadonly mayWait: boolean', '"True if"'],
     ['/** No call waits for so long. */\nconst waitMs = 100', '"so many"'],
     ['// whoever asks', 'rare word'],
+    ['// what was read before stays in sight', 'a subject'],
+    ['/** One call in so many is timed. */\nreadonly durations: Durations', '"so many"'],
   ])('the check of comments finds the fault of %j', (source, rule) => {
     expect(commentFaults(source).map(fault => fault.rule)).toEqual([expect.stringContaining(rule)])
   })
@@ -42,6 +44,7 @@ describe('sentences', () => {
     '/** True if a caller may wait. */\nfunction mayWait(call: Call): boolean {',
     '/** The longest wait of a call. */\nconst waitMs = 100',
     '// the shell, other, this, there: no rare words',
+    '// so many errors that nothing else is seen, and so long as it lasts',
   ])('the check of comments accepts %j', source => {
     expect(commentFaults(source)).toEqual([])
   })

@@ -43,7 +43,7 @@ export function Review({ where, base, text, title, backText, onMerged, onSaved, 
   const save = async () => {
     setSaving(true)
     try {
-      // what was typed a moment ago may not be in the text yet
+      // the last letters may not be in the text yet
       const noted =
         isNoted && comment.trim() !== '' ? (await api.changes(where, text, comment.trim())).noted : undefined
       const written = noted ?? text

@@ -32,7 +32,7 @@ export function useHistory({ seconds, to, scope, process }: ShownTime, rule: str
           const history = await api.history(question, leaving.signal)
           if (!leaving.signal.aborted) setRead({ history, problem: undefined, asked })
         } catch (error) {
-          // what was read before stays in sight
+          // the earlier answer stays in sight
           if (!leaving.signal.aborted) setRead(before => ({ ...before, problem: problemOf(error) }))
         }
       }

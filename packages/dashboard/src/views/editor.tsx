@@ -95,7 +95,7 @@ function AdminContext({ where, read, schema, again }: DeskProps): JSX.Element {
       check: async written => {
         mistakes.value = undefined
         const found = await api.check(where, written)
-        // an answer about a text that has changed since says nothing of what stands there
+        // the answer is about another text than the one in the editor
         if (code.text === written) mistakes.value = found
         return found
       },

@@ -8,7 +8,7 @@ export const portSchema: z.Schema<number> = z.int().min(0).max(65_535)
 const longestTimerMs = 2 ** 31 - 1
 const dayMs = 86_400_000
 
-/** A duration for which a timer is set; longer ones are as good as none. */
+/** A duration for which a timer is set; Node ends longer timers at once, so this is the longest one. */
 export const timerDuration: z.Schema<number, string> = duration.transform(ms => Math.min(ms, longestTimerMs))
 
 /** The time between two things that are done again and again. */

@@ -119,7 +119,7 @@ const SMALLEST_SWEEP = 16
 /** The calls that wait for one rule in this process, by caller: which caller has most of them is known at once. */
 export class CallersInQueue {
   readonly #callers = new Map<string, CallerCalls>()
-  /** The keys of the callers with so many calls. */
+  /** The keys of the callers, by the number of their calls. */
   readonly #keys: Set<string>[] = []
 
   countOf(key: string): number {

@@ -81,7 +81,7 @@ export class RequestCall<Request> implements LimitedCall {
   get resource(): string | undefined {
     const { options, framework } = this.#filter
     const template = options.resource === 'path' ? undefined : framework.template(this.request)
-    // what a wildcard serves is many things
+    // a wildcard serves many things
     return template?.includes('*') ? undefined : template
   }
 

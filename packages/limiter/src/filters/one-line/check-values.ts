@@ -127,7 +127,7 @@ export function valueChecks(given: Readonly<Record<string, unknown>>): Checks {
   }
 }
 
-/** Checks where the calls are counted: what `createLimiter` takes, or what it takes as `store.redis`. */
+/** Checks where the calls are counted: a value that `createLimiter` takes as `store`, or as `store.redis`. */
 function store(value: unknown): string | undefined {
   if (value === undefined || value === null || value === '') {
     return 'is empty, as when an environment variable is not set: give the URL of Redis, or leave store out to count in this process'

@@ -11,7 +11,7 @@ import type { Vocabulary } from '../schema/vocabulary.ts'
 import { show } from '../show.ts'
 import { readEnvironment } from './environment.ts'
 
-// rules are in the order of their lines, so mistakes after so many would not be reported
+// rules are in the order of their lines, so mistakes behind this number would not be reported
 const ENOUGH = 50
 
 /** Reads a document out of plain values, or all that is wrong with it. */
