@@ -210,7 +210,7 @@ class MessageRelay implements FrameSink {
     this.#write(bytes)
   }
 
-  /** Lets the messages behind one that has passed follow, until the next one waits. */
+  /** Decides the held messages after a message has passed, until one of them must wait. */
   #goOn(): void {
     this.#isWaiting = false
     let done = 0
