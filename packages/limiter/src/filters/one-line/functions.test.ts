@@ -62,13 +62,13 @@ async function filterOf(options: object) {
 
 const never = (): Promise<never> => new Promise(() => {})
 
-describe('a function that never settles is given up after five seconds', () => {
+describe('a function that never settles', () => {
   it.each([
     ['limit', { limit: never }, 503],
     ['by', { limit: '1/h', by: never }, 200],
     ['skip', { limit: '1/h', skip: never }, 200],
     ['by with whenFailed: refuse', { limit: '1/h', by: never, whenFailed: 'refuse' }, 503],
-  ])('%s', async (name, options, status) => {
+  ])('a function that never settles is given up after five seconds: %s', async (name, options, status) => {
     const { call, errors } = await filterOf(options)
     vi.useFakeTimers()
     const first = call()
