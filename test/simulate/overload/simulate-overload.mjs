@@ -1,5 +1,6 @@
 // Callers, an adaptive limit and a service, in virtual time.
-import { seededRandom, VirtualTime } from '../virtual-time.mjs'
+import { seededRandom } from '../../helpers/seeded-random.mjs'
+import { VirtualTime } from '../virtual-time.mjs'
 
 const START_MS = 1_000_000
 

@@ -20,7 +20,7 @@ export interface DecidedCall {
 
 /** Changes what a call was charged, once it has been decided. */
 export interface Settler {
-  /** Releases concurrency slots, of a call that has ended in this way; without an outcome, it was answered. */
+  /** Releases concurrency slots of a call that has ended; without an outcome, it was answered. */
   release(receipts: readonly Receipt[], outcome?: Outcome): void
   /** Makes charges what the call has cost in the end; returns their receipts. */
   settle(receipts: readonly Receipt[], actual: ActualCost): readonly Receipt[]

@@ -1,7 +1,7 @@
 import type { AlgorithmChoice } from '../algorithms/index.ts'
 import type { Call } from '../call.ts'
 import { assertLimiter } from '../common/assert-limiter.ts'
-import { isAsyncFunction, valueNow } from '../common/sync-function.ts'
+import { isAsyncFunction, valueNow } from '../common/promises.ts'
 import { GivenFunctions } from '../dimensions/reading/given-functions.ts'
 import { Engine } from '../engine/engine.ts'
 import { DianaError } from '../errors.ts'

@@ -95,7 +95,7 @@ export function mostOf(curves: readonly Curve[], lengthUs: number): number {
       return
     }
     for (const curve of curves) least = Math.min(least, spent + curve.most(restUs))
-    // what was found so far is a bound, too
+    // the value that was found so far is a bound, too
     if (covers++ > MOST_COVERS) return
     for (let index = from; index < windows.length; index++) {
       const { windowUs, units } = windows[index]!

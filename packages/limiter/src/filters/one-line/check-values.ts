@@ -2,10 +2,10 @@ import { type Algorithm, InvalidLimitError } from '../../algorithms/algorithm.ts
 import { algorithms } from '../../algorithms/index.ts'
 import { DURATION_PATTERN, durationFault, FOREVER, parseDuration } from '../../common/duration.ts'
 import type { SchemaKit } from '../../common/option-shape.ts'
+import { isAsyncFunction } from '../../common/promises.ts'
 import { redisAddressFault } from '../../common/redis-url.ts'
-import { isAsyncFunction } from '../../common/sync-function.ts'
 import { certificateParts } from '../../http/client-certificate.ts'
-import { headerStyles } from '../../rules/answer-faults.ts'
+import { headerStyles } from '../../rules/answer-option.ts'
 import { byFault, nameFault, sourceFault } from '../../rules/dimension-name.ts'
 import { explainOption, wrongKind } from '../../rules/explain.ts'
 import { isMap } from '../../rules/is-map.ts'
@@ -156,7 +156,7 @@ export function valueChecks(given: Readonly<Record<string, unknown>>): Checks {
   }
 }
 
-/** Checks where the calls are counted: what `createLimiter` takes, or what it takes as `store.redis`. */
+/** Checks where the calls are counted: a value that `createLimiter` takes as `store`, or as `store.redis`. */
 function store(value: unknown): string | undefined {
   if (value === undefined || value === null || value === '') {
     return 'is empty, as when an environment variable is not set: give the URL of Redis, or leave store out to count in this process'
