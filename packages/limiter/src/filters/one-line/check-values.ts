@@ -261,7 +261,8 @@ function limitBy(algorithm: string, dimension: Check): Check {
 /** Returns the algorithm that counts the limit; of those that can count it for a calendar period. */
 function algorithmOf({ algorithm, limit }: Readonly<Record<string, unknown>>): string {
   if (typeof algorithm === 'string') return algorithm
-  return namesCalendar(limit) ? 'fixed-window' : 'sliding-window'
+  const forCalendar = namesCalendar(limit) ? algorithms.find(({ hasCalendar }) => hasCalendar) : undefined
+  return (forCalendar ?? algorithms[0]!).name
 }
 
 /** Returns the options of all algorithms; those of another algorithm than the chosen one are a mistake. */
