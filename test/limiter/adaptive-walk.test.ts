@@ -212,7 +212,7 @@ class Walk {
       const slot = table.find(key)
       // both algorithms count at the beginning of their state
       counts.set(key, table.state(slot)[table.base(slot)]!)
-      const estimate = table.meters[0]!.estimate?.(table.state(slot), table.base(slot), nowUs)
+      const estimate = table.meters[0]!.held?.learns?.estimate(table.state(slot), table.base(slot), nowUs)
       if (estimate) this.#checkEstimate(estimate)
     }
     return counts

@@ -39,7 +39,7 @@ export async function compareBounds(seed: number, tickUs = 1_000_000, size = 800
   const second = await createReplayLimiter(document, { clock: () => 0 })
   const bounded = new BoundedJudge(second, uncertaintyOf(second.rules, tickUs, true), { maxKeys: 1e6 })
   // rules on calls under way need durations, others can do without
-  const hides = seed % 2 === 1 && !second.rules.some(({ meters }) => meters.some(meter => meter.needsRelease))
+  const hides = seed % 2 === 1 && !second.rules.some(({ meters }) => meters.some(meter => meter.held !== undefined))
   for (const logged of shuffled(calls, tickUs, random)) {
     bounded.add(logged.call, hides ? { ...logged, durationUs: Number.NaN } : logged)
   }

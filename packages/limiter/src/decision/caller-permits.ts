@@ -218,7 +218,7 @@ function countedFor(state: RuleState, who: Who): { limited: RuleState; key: stri
   if (rule.limits.length > 1) {
     throw fault(rule.id, 'has several limits, which count one call apart: put each into a rule of its own')
   }
-  if (rule.meters.some(meter => meter.needsRelease)) {
+  if (rule.meters.some(meter => meter.held !== undefined)) {
     throw fault(rule.id, `counts calls under way, and ${rule.algorithm} frees their places when they end`)
   }
   const call: Call | undefined = state.plans === undefined ? undefined : callOf(state, who)

@@ -280,11 +280,12 @@ function decisionsOf(levels: LevelAnswer | undefined): readonly Decision[] {
     before = rule
     const { count, periodMs, unit } = rule.limits[level]!
     // a bucket larger than what its rate brings in a period is shown with the time in which it fills
-    const isLarger = meter.most !== undefined && meter.most > count
+    const most = meter.rate?.most ?? count
+    const isLarger = most > count
     decisions.push({
       rule: rule.id,
-      limit: isLarger ? meter.most! : count,
-      periodMs: isLarger ? (periodMs * meter.most!) / count : periodMs,
+      limit: isLarger ? most : count,
+      periodMs: isLarger ? (periodMs * most) / count : periodMs,
       ...(rule.measured?.unit === undefined ? {} : { unit: rule.measured.unit }),
       ...(unit && { calendar: unit }),
       allowed: lateUs === undefined,

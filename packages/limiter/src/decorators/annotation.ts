@@ -1,4 +1,4 @@
-import type { AlgorithmChoice } from '../algorithms/options.ts'
+import type { AlgorithmChoice } from '../algorithms/index.ts'
 import type { Call } from '../call.ts'
 import { assertLimiter } from '../common/assert-limiter.ts'
 import { isAsyncFunction, valueNow } from '../common/promises.ts'

@@ -119,7 +119,7 @@ function countsAlike(one: CompiledRule, other: CompiledRule): boolean {
   if (one.by.join('\n') !== other.by.join('\n')) return false
   // a key with several limits has several tables
   if ((one.plans === undefined) !== (other.plans === undefined)) return false
-  const holds = ({ meters }: CompiledRule): boolean => meters.some(({ needsRelease }) => needsRelease)
+  const holds = ({ meters }: CompiledRule): boolean => meters.some(meter => meter.held !== undefined)
   return one.algorithm === other.algorithm || !(holds(one) || holds(other))
 }
 

@@ -95,7 +95,7 @@ describe('a store that catches up', () => {
         return charge.delays[0]
       }
       for (const us of [9_000_000, 4_000_000]) {
-        const levels = [{ known: blockMeter.costLasting!(us), missing: 0 }]
+        const levels = [{ known: blockMeter.costLasting(us), missing: 0 }]
         await store.catchUp({ counter, key: 'a', levels, unfit: [] } as never)
         expect(await left()).toBe(9_000_000)
       }

@@ -42,7 +42,7 @@ async function compile(text: string): Promise<readonly CompiledRule[]> {
 
 /** One call after another: some meters price a larger call otherwise. */
 function takeAll(meter: Meter, state: Float64Array, now: number, calls: number): void {
-  if (!meter.envelope?.onlyForCost1) meter.take(state, 0, now, calls, 0)
+  if (!meter.rate?.envelope?.onlyForCost1) meter.take(state, 0, now, calls, 0)
   else for (let i = 0; i < calls; i++) meter.take(state, 0, now, 1, 0)
 }
 

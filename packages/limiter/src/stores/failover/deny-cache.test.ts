@@ -9,7 +9,7 @@ const NOW = 1e15
 const window = slidingWindow.meter({ count: 5, periodMs: 1000 }, {})
 
 function counterOf(...meters: Meter[]): FleetCounter {
-  return { meters, needsRelease: meters.some(({ needsRelease }) => needsRelease) }
+  return { meters, needsRelease: meters.some(meter => meter.held !== undefined) }
 }
 
 function refused(counter: FleetCounter, change: Partial<FleetCharge> = {}): FleetCharge {

@@ -63,7 +63,7 @@ describe('the key of a ledger', () => {
 })
 
 it('an algorithm without Lua cannot count in Redis: creating the counter throws', () => {
-  const { lua: _, ...meter } = Object.assign(
+  const { redis: _, ...meter } = Object.assign(
     Object.create(Object.getPrototypeOf(meters[0]) as object),
     meters[0],
   ) as Meter

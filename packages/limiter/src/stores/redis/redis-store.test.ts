@@ -335,7 +335,11 @@ describe('keys', () => {
     const [one, other] = [createStore(), createStore()]
     const counter = createCounter(one, [perMinute(10)])
     const log = slidingLog.meter({ count: 10, periodMs: 1000 }, {})
-    createCounter(other, [Object.assign(log, { lua: { ...log.lua!, name: 'own-log' } })], 'more')
+    createCounter(
+      other,
+      [Object.assign(log, { redis: { ...log.redis!, lua: { ...log.redis!.lua, name: 'own-log' } } })],
+      'more',
+    )
     const otherCounter = createCounter(other, [perMinute(10)])
     for (let call = 0; call < 4; call++) {
       await one.take([charge(counter)])

@@ -249,9 +249,7 @@ function quotaMeter(count: number): Meter {
   return {
     slots: 2,
     maxWaitUs: 0,
-    needsRelease: false,
-    lua: quota,
-    numbers: { count },
+    redis: { lua: quota, numbers: { count } },
     delay: (state, at, _, cost) => (state[at]! + cost <= count ? 0 : Number.POSITIVE_INFINITY),
     take: (state, at, now, cost) => {
       state[at]! += cost
@@ -279,7 +277,7 @@ describe("an application's own algorithm", () => {
 
   it('an algorithm that cannot be compiled reports the place of its mistake', async () => {
     const store = createStore(overServer)
-    const meters = [{ ...quotaMeter(3), lua: { name: 'broken', lua: 'return moves[' } }]
+    const meters = [{ ...quotaMeter(3), redis: { lua: { name: 'broken', lua: 'return moves[' }, numbers: {} } }]
     const counter = store.createCounter({ id: 'own', meters, algorithm: 'broken', enforced: true })
     await expect(take(store, counter)).rejects.toThrow(/compil/i)
   })
