@@ -91,7 +91,7 @@ describe('the suites fail', () => {
       ...localDay,
       meter: (...args: Parameters<typeof localDay.meter>) => {
         const meter = localDay.meter(...args)
-        const lua = { name: 'generous', lua: meter.lua!.lua.replace('max(0, meter.count', 'max(1, meter.count') }
+        const lua = { name: 'generous', lua: meter.lua!.lua!.replace('max(0, meter.count', 'max(1, meter.count') }
         return { ...meter, lua, refund: (state: Float64Array, at: number) => void state.fill(0, at, at + 2) }
       },
     }

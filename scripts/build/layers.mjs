@@ -4,6 +4,7 @@ const ruleFiles = [
   'reload/document-tasks.ts',
   'reload/plugin-names.ts',
 ]
+const documents = ['sources/index.ts', 'sources/client/follow.ts', 'sources/client/text.ts', 'reload/snapshot.ts']
 const sharedStores = ['create/open-store.ts', 'stores/counting/client.ts', 'engine/create-shared-stores.ts']
 
 /** What files of a package there are besides its entries, and the roots of each; the last of them are divided by the bundler. */
@@ -15,8 +16,10 @@ export const layersOf = {
     // by itself, since a bundle without createLimiter needs nothing of what it imports later
     { name: 'create-limiter', roots: ['create/create-limiter.ts'], isAlone: true },
     { name: 'main', roots: ['caller-address.ts', 'other-entries.ts'], isAlone: true },
-    // RateLimiter, which many programs use alone
+    // RateLimiter, which many programs use alone; what the engine shares with paces in Redis, which load the connection
+    { name: 'tables', roots: ['pacing/connect-pace.ts', 'create/start-limiter.ts'] },
     { name: 'lua', roots: ['algorithms/lua/generated.ts'] },
+    { name: 'ioredis', roots: ['common/import-ioredis.ts'] },
     { name: 'pace', roots: ['pacing/rate-limiter.ts'] },
     { name: 'shared-pace', roots: ['pacing/connect-pace.ts'] },
     {
@@ -32,6 +35,7 @@ export const layersOf = {
     { name: 'stores', roots: ['create/start-limiter.ts', sharedStores] },
     { name: 'engine', roots: ['create/start-limiter.ts'] },
     // what its options load
+    { name: 'sources', roots: [documents] },
     { name: 'rule-files', roots: [ruleFiles] },
     { name: 'shared-stores', roots: [sharedStores] },
   ],

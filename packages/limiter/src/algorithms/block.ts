@@ -1,5 +1,4 @@
 import type { Algorithm, LuaAlgorithm, Meter } from './algorithm.ts'
-import { blockLua } from './lua/generated.ts'
 
 /*
  * Block: a caller is refused until a moment. It is no limit of its own but is checked before a rule's: a call checks it with
@@ -54,7 +53,7 @@ class BlockMeter implements Meter {
   readonly slots: number
   readonly needsRelease = false
   readonly maxWaitUs = 0
-  readonly lua: LuaAlgorithm = blockLua
+  readonly lua: LuaAlgorithm = { name: 'block' }
   readonly scale: readonly number[] = []
   readonly numbers: Readonly<Record<string, number>>
   readonly #growth: BlockGrowth | undefined

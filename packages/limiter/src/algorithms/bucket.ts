@@ -1,7 +1,6 @@
 import type { Limit, LuaAlgorithm, Meter, PassResult } from './algorithm.ts'
 import { InvalidLimitError, MOST_DEBT } from './algorithm.ts'
 import type { Envelope, Shape } from './envelope.ts'
-import { bucketLua } from './lua/generated.ts'
 import { lowerSteps, noteLow, type Refill, rewindSteps, STEPS, unpaidOf } from './numbers/low-points.ts'
 import { exactRate } from './numbers/rate.ts'
 
@@ -80,7 +79,7 @@ class Bucket implements Meter {
   readonly slots: number = LOWS + 2 * STEPS
   readonly coreSlots = LOWS
   readonly needsRelease = false
-  readonly lua: LuaAlgorithm = bucketLua
+  readonly lua: LuaAlgorithm = { name: 'bucket' }
   readonly numbers: Readonly<Record<string, number>>
   readonly maxWaitUs: number
   readonly most: number

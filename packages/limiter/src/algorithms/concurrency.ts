@@ -1,5 +1,4 @@
 import type { Algorithm, Limit, LuaAlgorithm, Meter } from './algorithm.ts'
-import { concurrencyLua } from './lua/generated.ts'
 
 /*
  * Concurrency: how many calls are in flight at one time. A call takes a slot when it begins and releases it when it
@@ -25,7 +24,7 @@ export const concurrency: Algorithm = {
 class Concurrency implements Meter {
   readonly slots = 1
   readonly needsRelease = true
-  readonly lua: LuaAlgorithm = concurrencyLua
+  readonly lua: LuaAlgorithm = { name: 'concurrency' }
   readonly numbers: Readonly<Record<string, number>>
   readonly maxWaitUs = 0
   readonly scale: readonly number[] = [0]

@@ -4,7 +4,6 @@ import { InvalidLimitError, MOST_DEBT, maxWaitUsOf, windowReportUs } from './alg
 import { CalendarWindow } from './calendar/calendar-window.ts'
 import { type CalendarOptions, readCalendar } from './calendar/read-calendar.ts'
 import type { Envelope } from './envelope.ts'
-import { fixedWindowLua } from './lua/generated.ts'
 
 /*
  * Fixed window, the plain counter: time is cut into windows, each admits `count` and then nothing until it ends.
@@ -77,7 +76,7 @@ function calendarMeter(limit: Limit, unit: CalendarUnit, options: FixedWindowOpt
 class FixedWindow implements Meter {
   readonly slots = 2
   readonly needsRelease = false
-  readonly lua: LuaAlgorithm = fixedWindowLua
+  readonly lua: LuaAlgorithm = { name: 'fixed-window' }
   readonly numbers: Readonly<Record<string, number>>
   readonly maxWaitUs: number
   readonly scale: readonly number[]

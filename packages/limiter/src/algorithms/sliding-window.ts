@@ -1,7 +1,6 @@
 import type { Algorithm, Limit, LuaAlgorithm, Meter, PassResult, WaitOptions } from './algorithm.ts'
 import { InvalidLimitError, MOST_DEBT, maxWaitUsOf, windowReportUs } from './algorithm.ts'
 import type { Envelope } from './envelope.ts'
-import { slidingWindowLua } from './lua/generated.ts'
 import { Packing, shareOut } from './numbers/packing.ts'
 
 /*
@@ -66,7 +65,7 @@ export const slidingWindow: Algorithm = {
 class SlidingWindow implements Meter {
   readonly slots: number
   readonly needsRelease = false
-  readonly lua: LuaAlgorithm = slidingWindowLua
+  readonly lua: LuaAlgorithm = { name: 'sliding-window' }
   readonly numbers: Readonly<Record<string, number>>
   readonly maxWaitUs: number
   readonly scale: readonly number[]

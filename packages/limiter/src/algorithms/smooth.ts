@@ -1,6 +1,5 @@
 import type { LuaAlgorithm, Meter } from './algorithm.ts'
 import type { Envelope } from './envelope.ts'
-import { smoothLua } from './lua/generated.ts'
 
 /*
  * The arithmetic of Guava's SmoothRateLimiter: what is remembered is when the next call may pass. A call never waits
@@ -37,7 +36,7 @@ export interface Curve {
 export class Smooth implements Meter {
   readonly slots = 3
   readonly needsRelease = false
-  readonly lua: LuaAlgorithm = smoothLua
+  readonly lua: LuaAlgorithm = { name: 'smooth' }
   readonly numbers: Readonly<Record<string, number>>
   readonly maxWaitUs: number
   readonly scale: readonly number[]

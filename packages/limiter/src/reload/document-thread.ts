@@ -4,7 +4,6 @@ import { once } from '../common/once.ts'
 import { DianaError } from '../errors.ts'
 import type { Vocabulary } from '../rules/parse.ts'
 import type { DocumentTasks, DocumentThreadSettings, TaskAnswer, TaskQuestion } from './document-tasks.ts'
-import { mergeExtensions } from './plugins.ts'
 
 /** A shorter text is parsed faster than it is sent to a thread. */
 const shortBytes = 4096
@@ -30,9 +29,10 @@ export class DocumentThread {
   #id = 0
   #closed = false
 
-  constructor(vocabulary: Vocabulary) {
+  /** `isOwn` is true if the vocabulary has the algorithms, dimensions and sources that Diana brings, and no others. */
+  constructor(vocabulary: Vocabulary, isOwn: boolean) {
     this.#vocabulary = vocabulary
-    this.#settings = once(() => settingsFor(vocabulary))
+    this.#settings = once(() => (isOwn ? settingsFor(vocabulary) : undefined))
   }
 
   /** True if a text is long enough for the thread. */
@@ -105,18 +105,12 @@ export class DocumentThread {
   }
 }
 
-/** Returns what the thread needs to know the same names; undefined if it cannot know them. */
-function settingsFor({ algorithms, dimensions, sources, sections }: Vocabulary): DocumentThreadSettings | undefined {
+/** Returns what the thread needs to know the same sections; undefined if it cannot know them. */
+function settingsFor({ sections }: Vocabulary): DocumentThreadSettings | undefined {
   if (program() === undefined) return undefined
-  const own = mergeExtensions({}, [])
-  const isOwn = isSame(algorithms, own.algorithms) && isSame(dimensions, own.dimensions) && isSame(sources, own.sources)
   const modules = sections?.map(({ from }) => from)
-  if (!isOwn || modules?.includes(undefined)) return undefined
+  if (modules?.includes(undefined)) return undefined
   return { sections: modules as DocumentThreadSettings['sections'] }
-}
-
-function isSame(one: readonly unknown[], other: readonly unknown[]): boolean {
-  return one.length === other.length && one.every((word, at) => word === other[at])
 }
 
 function findProgram(name: string): URL | undefined {

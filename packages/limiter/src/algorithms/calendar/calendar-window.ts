@@ -2,7 +2,6 @@ import { CALENDAR_UNITS, type CalendarUnit } from '../../common/calendar-unit.ts
 import type { Limit, LuaAlgorithm, Meter, PassResult, TimedNumbers } from '../algorithm.ts'
 import { MOST_DEBT } from '../algorithm.ts'
 import type { Envelope } from '../envelope.ts'
-import { calendarWindowLua } from '../lua/generated.ts'
 import type { Calendar } from './calendar.ts'
 
 /*
@@ -33,7 +32,7 @@ export class CalendarWindow implements Meter {
   readonly slots = 3
   readonly needsRelease = false
   readonly maxWaitUs = 0
-  readonly lua: LuaAlgorithm = calendarWindowLua
+  readonly lua: LuaAlgorithm = { name: 'calendar-window' }
   readonly numbers: Readonly<Record<string, number>>
   readonly scale: readonly number[]
   readonly perUs: number

@@ -123,7 +123,7 @@ export class RedisStore implements SharedStore {
 
   createCounter(rule: RedisCounterRule): RedisCounter {
     for (const { lua } of rule.meters) {
-      if (!lua || this.#luaAlgorithms.get(lua.name) === lua) continue
+      if (lua?.lua === undefined || this.#luaAlgorithms.get(lua.name) === lua) continue
       this.#luaAlgorithms.set(lua.name, lua)
       this.#engine = undefined
     }
