@@ -84,7 +84,7 @@ describe('the packed packages', () => {
     const unpack = (path: string) =>
       execFileSync('tar', ['-xzOf', packed!.tarball, `package/${path}`], { encoding: 'utf8', maxBuffer: 1e7 })
     expect(JSON.parse(unpack('diana.schema.json'))).toEqual(JSON.parse(read('docs/diana.schema.json')))
-    const code = ['lua', 'engine', 'shared-stores', 'shared-pace'].map(name => unpack(`dist/${name}.js`)).join('\n')
+    const code = ['lua', 'tables', 'shared-stores', 'shared-pace'].map(name => unpack(`dist/${name}.js`)).join('\n')
     // the longest piece of each module, as it is written into the sources
     for (const { text } of luaModules()) {
       const [longest] = [...text.matchAll(/^\s*local [\w, ]+ = .*$/gm)]
