@@ -4,6 +4,7 @@ import type { Meter } from '../../algorithms/algorithm.ts'
 import { concurrency } from '../../algorithms/concurrency.ts'
 import { fixedWindow } from '../../algorithms/fixed-window.ts'
 import { algorithms } from '../../algorithms/index.ts'
+import { slidingLogLua } from '../../algorithms/lua/generated.ts'
 import { slidingLog } from '../../algorithms/sliding-log.ts'
 import { tokenBucket } from '../../algorithms/token-bucket.ts'
 import { type RedisCharge, type RedisCounter, redisCharge } from './counter.ts'
@@ -335,7 +336,7 @@ describe('keys', () => {
     const [one, other] = [createStore(), createStore()]
     const counter = createCounter(one, [perMinute(10)])
     const log = slidingLog.meter({ count: 10, periodMs: 1000 }, {})
-    createCounter(other, [Object.assign(log, { lua: { ...log.lua!, name: 'own-log' } })], 'more')
+    createCounter(other, [Object.assign(log, { lua: { ...slidingLogLua, name: 'own-log' } })], 'more')
     const otherCounter = createCounter(other, [perMinute(10)])
     for (let call = 0; call < 4; call++) {
       await one.take([charge(counter)])
