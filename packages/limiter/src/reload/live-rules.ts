@@ -210,6 +210,7 @@ export class LiveRules {
   async #loadTasks(): Promise<void> {
     const { createDocumentTasks } = await import('./document-tasks.ts')
     this.#tasks ??= createDocumentTasks(this.#parts.vocabulary)
+    await this.#parts.thread?.load()
   }
 
   #parseLocal(text: string): Parsed {
