@@ -10,6 +10,9 @@ const require = createRequire(import.meta.url)
 const printed = '200 200 503, 0 mistakes'
 const inCode = { program: 'in-code.mjs', expected: 'true true false, true' }
 
+/** The compiler options with which ts-jest compiles the library, as docs/packages.md has them. */
+const commonjs = { allowJs: true, module: 'commonjs', target: 'es2022', isolatedModules: true }
+
 /** What an application does with the packed library: each check throws or resolves to what is wrong, '' if nothing is. */
 export const checks = [
   { title: 'import', run: async consumer => compare(await consumer.run('program.mjs', consumer.ruleFile), printed) },
@@ -50,6 +53,13 @@ export const checks = [
     title: 'Jest, tests that are CommonJS, with @swc/jest for the library',
     run: jest('require.test.js', {
       transform: { '\\.js$': require.resolve('@swc/jest') },
+      transformIgnorePatterns: ['/node_modules/(?!diana-limiter/)'],
+    }),
+  },
+  {
+    title: 'Jest, tests that are CommonJS, with ts-jest for the library',
+    run: jest('require.test.js', {
+      transform: { '\\.[jt]s$': [require.resolve('ts-jest'), { tsconfig: commonjs }] },
       transformIgnorePatterns: ['/node_modules/(?!diana-limiter/)'],
     }),
   },
