@@ -67,7 +67,7 @@ async function writeTypes(options, source, target) {
     dir: join(target, 'dist'),
     format: 'esm',
     entryFileNames: '[name].js',
-    chunkFileNames: 'types/[name].js',
+    chunkFileNames: '[name].js',
     // what several entries share is one file: some fifty small ones would take twice the space
     codeSplitting: { groups: [{ name: 'shared.d', test: () => true, minShareCount: 2 }] },
   })
