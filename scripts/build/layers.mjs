@@ -38,7 +38,7 @@ export const layersOf = {
     { name: 'base', roots: ['index.ts', 'create/start-limiter.ts'] },
     // what it shares with parts that it loads later, so that those do not import it
     { name: 'rules', roots: ['create/start-limiter.ts', ruleFiles] },
-    { name: 'stores', roots: ['create/start-limiter.ts', sharedStores] },
+    { name: 'tables', roots: ['create/start-limiter.ts', sharedStores] },
     { name: 'engine', roots: ['create/start-limiter.ts'] },
     // what its options load
     { name: 'sources', roots: [documents] },
