@@ -10,6 +10,9 @@ const sharedStores = ['create/open-store.ts', 'stores/counting/client.ts', 'engi
 /** What files of a package there are besides its entries, and the roots of each; the last of them are divided by the bundler. */
 export const layersOf = {
   'diana-limiter': [
+    { name: 'lua', roots: ['algorithms/lua/generated.ts'] },
+    // filters check the options of algorithms, and a bundle of RateLimiter needs one of them
+    { name: 'algorithms', roots: ['algorithms/index.ts'] },
     // what filters and the engine share, so that neither imports the other
     { name: 'common', roots: ['filters/express.ts', 'create/start-limiter.ts'] },
     { name: 'answers', roots: ['filters/express.ts', 'index.ts'] },
@@ -18,7 +21,6 @@ export const layersOf = {
     { name: 'main', roots: ['caller-address.ts', 'other-entries.ts'], isAlone: true },
     // RateLimiter, which many programs use alone; what the engine shares with paces in Redis, which load the connection
     { name: 'tables', roots: ['pacing/connect-pace.ts', 'create/start-limiter.ts'] },
-    { name: 'lua', roots: ['algorithms/lua/generated.ts'] },
     { name: 'tables', roots: ['common/import-ioredis.ts'] },
     { name: 'pace', roots: ['pacing/rate-limiter.ts'] },
     { name: 'shared-pace', roots: ['pacing/connect-pace.ts'] },
@@ -38,7 +40,7 @@ export const layersOf = {
     { name: 'base', roots: ['index.ts', 'create/start-limiter.ts'] },
     // what it shares with parts that it loads later, so that those do not import it
     { name: 'rules', roots: ['create/start-limiter.ts', ruleFiles] },
-    { name: 'tables', roots: ['create/start-limiter.ts', sharedStores] },
+    { name: 'stores', roots: ['create/start-limiter.ts', sharedStores] },
     { name: 'engine', roots: ['create/start-limiter.ts'] },
     // what its options load
     { name: 'sources', roots: [documents] },

@@ -6,7 +6,7 @@ export interface Decision {
   readonly rule: string
   /** The number of calls of cost 1 that may pass in the period; for a bucket with a larger burst, its size. */
   readonly limit: number
-  /** In which so many pass, or such a bucket fills; 0 for a limit on calls under way. */
+  /** The time in which `limit` calls pass, or in which a bucket of this size fills; 0 for a limit on calls under way. */
   readonly periodMs: number
   /** The unit that it counts, if not calls: `tokens`. */
   readonly unit?: string | undefined

@@ -236,7 +236,7 @@ function refuseVersionOf(_request: IncomingMessage, response: ServerResponse): v
 }
 
 function refuseWithoutHost(_request: IncomingMessage, response: ServerResponse): void {
-  // what follows may be a body
+  // the bytes after it may be a body
   response.setHeader('Connection', 'close')
   writeProblem(response, 400, 'This call has no Host header.')
 }

@@ -1,5 +1,5 @@
 import { listOf, textOf, z } from 'diana-limiter/schema'
-import { sizeOf } from './size.ts'
+import { sizeOf } from './values.ts'
 
 /** A way to compress a body, by its name in Content-Encoding. */
 export type Encoding = 'br' | 'gzip'

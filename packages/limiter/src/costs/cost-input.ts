@@ -40,6 +40,6 @@ export interface SettleInput {
   /** The first that the answer has counts. */
   readonly from: readonly SettleSource[]
   readonly weights: Weights
-  /** An answer that reports more counts as so much. */
+  /** The highest cost that is counted; an answer that reports more counts as this. */
   readonly max: number
 }

@@ -240,7 +240,7 @@ describe('an encoded answer', () => {
     ['zstd', Buffer.from(body), undefined],
     ['gzip, br', brotliCompressSync(gzipSync(body)), undefined],
     ['gzip', gzipSync(Buffer.alloc(50_000_000)), undefined],
-  ])('%s', async (encoding, bytes, amount) => {
+  ])('usage is read from an encoded answer: %s', async (encoding, bytes, amount) => {
     expect(await amountIn(bytes, byUsage('openai'), { 'content-encoding': encoding })).toBe(amount)
   })
 

@@ -1,5 +1,5 @@
 import { LimitedError } from '../answers/limited-error.ts'
-import { isAsyncFunction } from '../common/sync-function.ts'
+import { isAsyncFunction } from '../common/promises.ts'
 import { DianaError } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
 import type { Verdict } from '../verdict.ts'

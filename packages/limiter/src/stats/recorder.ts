@@ -16,8 +16,8 @@ const busyPerSecond = 2000
 const longestText = 512
 
 /**
- * The last calls, to decide them again by other rules. When calls come fast, all calls of one caller in so many are
- * recorded, so that what one caller did stays whole.
+ * The last calls, to decide them again by other rules. When calls come fast, only some callers are recorded, with all of their calls, so
+ * that the behavior of each stays whole.
  */
 export class CallRecorder {
   readonly #most: number

@@ -10,7 +10,7 @@ export interface TimelineRule {
   readonly [option: string]: unknown
 }
 
-/** Passes at once, is refused, or passes after so many milliseconds. */
+/** The call passes at once, is refused, or passes after this number of milliseconds. */
 export type Outcome = 'pass' | 'refuse' | number
 
 /** One call, or several alike at one moment, and the answer to each. */

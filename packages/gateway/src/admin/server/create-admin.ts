@@ -121,7 +121,7 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
     },
     socket: (_request, socket) => endSocket(socket, versionProblem),
   })
-  // what a page elsewhere could send without asking first
+  // the types that a page elsewhere can send without asking first
   app.removeContentTypeParser('text/plain')
   const guesses = await createGuesses()
   const ending = new AbortController()

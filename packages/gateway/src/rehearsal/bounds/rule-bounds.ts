@@ -100,7 +100,7 @@ export class BoundedRule {
   #whyUnbounded(): string | undefined {
     const { rule, compiled } = this
     if (rule.whenFull === 'shadow') return 'whenFull: shadow refuses nothing'
-    if (compiled.meters.some(({ needsRelease }) => needsRelease)) {
+    if (compiled.meters.some(meter => meter.held !== undefined)) {
       return `it bounds calls at one time (${rule.limits[0]!.count}), not calls in a time: short calls can be any number`
     }
     if (rule.resetWhen !== undefined)

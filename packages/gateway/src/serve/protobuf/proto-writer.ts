@@ -10,7 +10,7 @@ export class ProtoWriter {
   #bytes = Buffer.allocUnsafe(leastBytes)
   #at = 0
 
-  /** Begins with so many bytes that are filled in later. */
+  /** Begins with reserved bytes that are filled in later. */
   begin(reserved = 0): this {
     this.#at = reserved
     return this

@@ -40,7 +40,7 @@ export interface CallerUsage {
   readonly refused: number
   /** `refused` may differ by this much, in 19 of 20 cases, since only a sample is read; 0 if every refusal is. */
   readonly refusedError: number
-  /** At most so many calls or refusals came before the caller was found, and are not among the others. */
+  /** The most calls or refusals that may have come before the caller was found; they are not among the others. */
   readonly missed: number
   /** Milliseconds since 1970. */
   readonly firstAt: number
@@ -66,7 +66,7 @@ export interface CallerQuery {
 interface Entry extends Scored {
   readonly key: string
   readonly firstAt: number
-  /** The score of the caller that made room for this one: at most so much was missed. */
+  /** The score of the caller that made room for this one, and so the most that was missed. */
   readonly missed: number
   readonly calls: Timeline
   readonly refused: Timeline
