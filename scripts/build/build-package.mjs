@@ -59,7 +59,12 @@ function assertNames(output, names) {
 }
 
 async function writeTypes(options, source, target) {
-  const declarations = dts({ generator: 'oxc', oxc: { stripInternal: true }, emitDtsOnly: true, tsconfig: join(source, 'tsconfig.json') })
+  const declarations = dts({
+    generator: 'oxc',
+    oxc: { stripInternal: true },
+    emitDtsOnly: true,
+    tsconfig: join(source, 'tsconfig.json'),
+  })
   // the types of other packages stay theirs
   const external = id => !/^[./]/.test(id) && !Object.values(options.input).includes(id)
   const bundle = await rolldown({ ...options, external, plugins: [declarations, withoutRuntime] })
