@@ -1,11 +1,19 @@
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'vite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { packPackages } from '../scripts/release/pack.mjs'
-import { Consumer, frameworkLinks, resolutions, runtimeLinks, typeLinks } from './consumers/consumer.mjs'
+import {
+  Consumer,
+  diskBytes,
+  frameworkLinks,
+  MOST_DISK_BYTES,
+  resolutions,
+  runtimeLinks,
+  typeLinks,
+} from './consumers/consumer.mjs'
 import { environments, tryFirst } from './consumers/first-try.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -66,6 +74,19 @@ describe('the packed diana-limiter in an application', () => {
 
   it('importing it, or a filter of it, loads none of its dependencies', async () => {
     expect(await (await createConsumer('bare', [])).run('light.mjs')).toBe('5')
+  })
+
+  it('a first call loads no module of Node that most limiters never use', async () => {
+    expect(await consumer.run('first-call.mjs')).toBe('')
+  })
+
+  it('the installed library takes at most 2 MB, and installs no other package', () => {
+    const library = join(folder, 'consumer/node_modules/diana-limiter')
+    expect(diskBytes(library)).toBeLessThanOrEqual(MOST_DISK_BYTES)
+    const { dependencies = {} } = JSON.parse(readFileSync(join(library, 'package.json'), 'utf8')) as {
+      readonly dependencies?: object
+    }
+    expect(dependencies).toEqual({})
   })
 
   it.each(['express, import', 'express, require', 'fetch, import', 'node --test with mock.timers'])(

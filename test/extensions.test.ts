@@ -92,7 +92,7 @@ describe('the suites fail', () => {
       meter: (...args: Parameters<typeof localDay.meter>) => {
         const meter = localDay.meter(...args)
         const { lua, numbers } = meter.redis!
-        const text = lua.lua.replace('max(0, meter.count', 'max(1, meter.count')
+        const text = lua.lua!.replace('max(0, meter.count', 'max(1, meter.count')
         const redis = { lua: { name: 'generous', lua: text }, numbers }
         return { ...meter, redis, refund: (state: Float64Array, at: number) => void state.fill(0, at, at + 2) }
       },

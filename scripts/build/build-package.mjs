@@ -59,7 +59,12 @@ function assertNames(output, names) {
 }
 
 async function writeTypes(options, source, target) {
-  const declarations = dts({ generator: 'oxc', emitDtsOnly: true, tsconfig: join(source, 'tsconfig.json') })
+  const declarations = dts({
+    generator: 'oxc',
+    oxc: { stripInternal: true },
+    emitDtsOnly: true,
+    tsconfig: join(source, 'tsconfig.json'),
+  })
   // the types of other packages stay theirs
   const external = id => !/^[./]/.test(id) && !Object.values(options.input).includes(id)
   const bundle = await rolldown({ ...options, external, plugins: [declarations, withoutRuntime] })
@@ -67,7 +72,7 @@ async function writeTypes(options, source, target) {
     dir: join(target, 'dist'),
     format: 'esm',
     entryFileNames: '[name].js',
-    chunkFileNames: 'types/[name].js',
+    chunkFileNames: '[name].js',
     // what several entries share is one file: some fifty small ones would take twice the space
     codeSplitting: { groups: [{ name: 'shared.d', test: () => true, minShareCount: 2 }] },
   })

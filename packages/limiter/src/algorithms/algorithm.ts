@@ -256,7 +256,8 @@ export interface PassResult {
 export interface LuaAlgorithm {
   /** Identifies the text: two algorithms with one name must not differ. */
   readonly name: string
-  readonly lua: string
+  /** Left out: that of Diana's own algorithm of this name. */
+  readonly lua?: string | undefined
 }
 
 /** Numbers that an algorithm cannot count; `field` is the option of the rule to point at. */

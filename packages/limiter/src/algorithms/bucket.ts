@@ -10,7 +10,6 @@ import type {
 } from './algorithm.ts'
 import { InvalidLimitError, MOST_DEBT } from './algorithm.ts'
 import type { Envelope, Shape } from './envelope.ts'
-import { bucketLua } from './lua/generated.ts'
 import { lowerSteps, noteLow, type Refill, rewindSteps, STEPS, unpaidOf } from './numbers/low-points.ts'
 import { exactRate } from './numbers/rate.ts'
 
@@ -142,7 +141,7 @@ class Bucket implements Meter, MeterRate, MeterStart, MeterMigration, MeterMemor
       waits: this.#waits ? 1 : 0,
       keptUs: this.#keptUs,
     }
-    this.redis = { lua: bucketLua, numbers }
+    this.redis = { lua: { name: 'bucket' }, numbers }
   }
 
   delay(state: Float64Array, at: number, now: number, cost: number): number {

@@ -1,7 +1,6 @@
 import type { Algorithm, Limit, Meter, MeterMigration, MeterRate, MeterRedis, WaitOptions } from './algorithm.ts'
 import { InvalidLimitError, maxWaitUsOf, windowReportUs } from './algorithm.ts'
 import type { Envelope } from './envelope.ts'
-import { slidingLogLua } from './lua/generated.ts'
 
 /*
  * Sliding log: the moment of every admitted call is kept until it has left the window. Exact to the microsecond, at
@@ -66,7 +65,7 @@ class SlidingLog implements Meter, MeterRate, MeterMigration {
     this.envelope = { largest: limit.count, ceiling: window, floor: window }
     this.scale = [this.#periodUs]
     const numbers = { count: this.#count, places: this.#places, periodUs: this.#periodUs }
-    this.redis = { lua: slidingLogLua, numbers }
+    this.redis = { lua: { name: 'sliding-log' }, numbers }
   }
 
   delay(state: Float64Array, at: number, now: number, cost: number): number {

@@ -44,6 +44,8 @@ export interface EngineOptions extends LiveRulesOptions, SharedStoresOptions {
   readonly send?: SendCommand | undefined
   readonly algorithms: readonly Algorithm[]
   readonly dimensions: readonly Dimension[]
+  /** True if the vocabulary is what Diana brings: a thread then knows it, too. */
+  readonly isOwnVocabulary?: boolean | undefined
   readonly clock?: Clock | undefined
   readonly maxKeys?: number | undefined
   /** No call waits longer by its rules, whatever they say. */
@@ -146,7 +148,7 @@ export class Engine {
       timers: options.timers,
     })
     this.observers = new Observers(this.counters, () => this.now() / 1000)
-    this.thread = new DocumentThread(options.vocabulary)
+    this.thread = new DocumentThread(options.vocabulary, options.isOwnVocabulary === true)
     this.live = new LiveRules({ ...options, thread: this.thread }, this.#liveRulesEvents())
     this.document = this.live.document
     this.decider = this.#createDecider(this.document, [])

@@ -167,10 +167,17 @@ export class MemoryStore {
    */
   sweepEvery(everyMs: number, count: number, now: () => number): () => void {
     let sweeping: Repeated | undefined
-    this.#beginSweeping = () => {
+    const begin = (): void => {
       this.#beginSweeping = undefined
-      sweeping = repeat('counts in memory', everyMs, () => this.sweep(count, now()))
+      sweeping = repeat('counts in memory', everyMs, () => {
+        this.sweep(count, now())
+        if (this.#keys > 0) return
+        // tests of applications run all timers until there are none
+        sweeping?.stop()
+        this.#beginSweeping = begin
+      })
     }
+    this.#beginSweeping = begin
     return () => {
       this.#beginSweeping = undefined
       sweeping?.stop()

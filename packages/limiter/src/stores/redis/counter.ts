@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto'
 import type { Meter } from '../../algorithms/algorithm.ts'
+import { nodeCrypto } from '../../common/node-modules.ts'
 import { DianaError } from '../../errors.ts'
 import { isBlock } from '../catch-up.ts'
 import { leaseTermsOf } from '../leases/lease-terms.ts'
@@ -157,13 +157,13 @@ function kindOf(meters: readonly Meter[]): 'rate' | 'held' | 'block' {
 
 /** A whole number below 2^53 that identifies a description. */
 function hashOf(text: string): number {
-  const bytes = createHash('sha1').update(text).digest()
+  const bytes = nodeCrypto().createHash('sha1').update(text).digest()
   return bytes.readUIntBE(0, 6) * 32 + (bytes[6]! & 31)
 }
 
 /** A whole number below 2^32 that identifies a limit among those of a rule: it is stored with every caller. */
 function markOf(text: string): number {
-  return createHash('sha1').update(text).digest().readUInt32BE(0)
+  return nodeCrypto().createHash('sha1').update(text).digest().readUInt32BE(0)
 }
 
 /** Braces would choose a slot; and UTF-8 has one spelling for all lone surrogates. */

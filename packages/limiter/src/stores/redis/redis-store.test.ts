@@ -4,6 +4,7 @@ import type { Meter } from '../../algorithms/algorithm.ts'
 import { concurrency } from '../../algorithms/concurrency.ts'
 import { fixedWindow } from '../../algorithms/fixed-window.ts'
 import { algorithms } from '../../algorithms/index.ts'
+import { slidingLogLua } from '../../algorithms/lua/generated.ts'
 import { slidingLog } from '../../algorithms/sliding-log.ts'
 import { tokenBucket } from '../../algorithms/token-bucket.ts'
 import { type RedisCharge, type RedisCounter, redisCharge } from './counter.ts'
@@ -337,7 +338,7 @@ describe('keys', () => {
     const log = slidingLog.meter({ count: 10, periodMs: 1000 }, {})
     createCounter(
       other,
-      [Object.assign(log, { redis: { ...log.redis!, lua: { ...log.redis!.lua, name: 'own-log' } } })],
+      [Object.assign(log, { redis: { ...log.redis!, lua: { ...slidingLogLua, name: 'own-log' } } })],
       'more',
     )
     const otherCounter = createCounter(other, [perMinute(10)])

@@ -26,7 +26,7 @@ import {
   redisCharge,
   redisCounter,
 } from './counter.ts'
-import { type Engine, engineWith } from './engine/engine.ts'
+import { type Engine, engineWith, isOwnLua } from './engine/engine.ts'
 import { EngineClient } from './engine/engine-client.ts'
 import { compareEra, type Era, Eras } from './era.ts'
 import { HeldSlots } from './held-slots.ts'
@@ -124,7 +124,7 @@ export class RedisStore implements SharedStore {
   createCounter(rule: RedisCounterRule): RedisCounter {
     for (const { redis } of rule.meters) {
       const lua = redis?.lua
-      if (!lua || this.#luaAlgorithms.get(lua.name) === lua) continue
+      if (lua === undefined || isOwnLua(lua) || this.#luaAlgorithms.get(lua.name) === lua) continue
       this.#luaAlgorithms.set(lua.name, lua)
       this.#engine = undefined
     }

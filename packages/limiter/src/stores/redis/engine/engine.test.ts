@@ -11,7 +11,7 @@ import { connectRedis, type RedisTarget } from '../connection/client.ts'
 import { type RedisCounter, redisCharge } from '../counter.ts'
 import { RedisStore } from '../redis-store.ts'
 import type { SendCommand } from '../send-command.ts'
-import { engineWith } from './engine.ts'
+import { engineWith, isOwnLua } from './engine.ts'
 
 let server: RedisServer
 let cluster: RedisCluster
@@ -223,6 +223,12 @@ describe('a client of node-redis', () => {
     expect(await take(store, perDay(store))).toBe(9)
     expect(commands.at(-1)).toBe('FCALL')
   })
+})
+
+it('Lua of an own name needs a text', () => {
+  expect(isOwnLua({ name: 'bucket' })).toBe(true)
+  expect(isOwnLua(quota)).toBe(false)
+  expect(() => isOwnLua({ name: 'own-quota' })).toThrow('the Lua own-quota has no text')
 })
 
 /** Admits as many calls as the meter allows, without end; with Lua that a text processor could corrupt. */
