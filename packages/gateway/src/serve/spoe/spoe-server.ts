@@ -1,5 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Limiter, Verdict } from 'diana-limiter'
+import { isPeerGone } from '../../http/gone-peer.ts'
 import { decideWithin } from '../calls/decide-within.ts'
 import type { Peers } from '../calls/peers.ts'
 import type { ServeSettings } from '../serve-settings.ts'
@@ -56,6 +57,10 @@ export class SpoeServer {
 
   #accept(socket: Socket): void {
     const { peers, settings, onRefused } = this.#parts
+    if (isPeerGone(socket, this.server)) {
+      socket.destroy()
+      return
+    }
     if (!peers.isTrusted(socket.remoteAddress) || this.#sockets.size >= settings().connections) {
       onRefused(`${socket.remoteAddress} is not among the peers of trustProxy, or there are too many connections`)
       socket.destroy()
