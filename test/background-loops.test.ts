@@ -257,7 +257,7 @@ const timers: Readonly<Record<string, number>> = {
   'gateway/rehearsal/watch-files.ts': 1,
   'gateway/serve/grpc/grpc-call.ts': 2,
   'gateway/serve/grpc/grpc-server.ts': 2,
-  'gateway/serve/resp/resp-server.ts': 1,
+  'gateway/serve/resp/resp-server.ts': 2,
   'gateway/serve/http/reservations.ts': 1,
   'gateway/serve/spoe/spoe-server.ts': 2,
   'gateway/services/health/health-checks.ts': 2,
