@@ -118,20 +118,20 @@ function askGrpc(socket: Duplex): void {
 }
 
 describe('a peer that has left before it is looked at', () => {
-  it.each(Object.keys(questions))('asks nothing: %s', async question => {
+  it.each(Object.keys(questions))('a peer that has left asks nothing: %s', async question => {
     const bytes = Buffer.from(questions[question]!, 'latin1')
     for (let times = 0; times < 3; times++)
       await askAndLeave(plain, portOf(plain, question), socket => socket.write(bytes))
     expect(await judged(plain.said())).toBe(0)
   })
 
-  it('asks nothing over gRPC', async () => {
+  it('a peer that has left asks nothing over gRPC', async () => {
     for (let times = 0; times < 3; times++) await askAndLeave(plain, portIn(plain.grpc), askGrpc)
     expect(await judged(plain.said())).toBe(0)
   })
 
   it.each(Object.keys(questions).filter(question => question !== 'spoe'))(
-    'asks nothing over TLS: %s',
+    'a peer that has left asks nothing over TLS: %s',
     async question => {
       const bytes = Buffer.from(questions[question]!, 'latin1')
       for (let times = 0; times < 3; times++)
@@ -140,12 +140,12 @@ describe('a peer that has left before it is looked at', () => {
     },
   )
 
-  it('asks nothing over gRPC with TLS', async () => {
+  it('a peer that has left asks nothing over gRPC with TLS', async () => {
     for (let times = 0; times < 3; times++) await askAndLeaveOverTls(secured, portIn(secured.grpc), askGrpc)
     expect(await judged(secured.said())).toBe(0)
   })
 
-  it('is not counted by the gateway as a caller without an address', async () => {
+  it('a peer that has left before it is looked at is not counted by the gateway as a caller without an address', async () => {
     const service = await rig.serve()
     const document = { rules: [{ id: 'address', by: 'ip', limit: '2/h' }], gateway: { routes: [{ to: service.url }] } }
     const gateway = await startProgram(rig, document, ['--admin-port', '0'])

@@ -4,7 +4,7 @@ type Accept = (this: Server, socket: Socket) => void
 
 /**
  * The connections that a port may have. A full port gives a new connection the place of the oldest one whose client has not said who it
- * is, so that nobody without a password keeps out those who have one. Handshakes of TLS take places, too.
+ * is, so that clients without a password keep out no others. Handshakes of TLS take places, too.
  */
 export class Places {
   readonly #most: () => number
