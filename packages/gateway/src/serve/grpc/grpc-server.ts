@@ -12,6 +12,7 @@ import { createServer as createTlsServer } from 'node:tls'
 import { type Repeated, repeat, visitAll } from 'diana-limiter/gateway'
 import { isPeerGone } from '../../http/gone-peer.ts'
 import { grpcTypeOf } from '../../http/grpc/grpc-call.ts'
+import { outliveStreams } from '../../http/http2/ended-sessions.ts'
 import { callerProbe, SessionProbes } from '../../http/http2/session-probes.ts'
 import type { ServerTls } from '../../http/tls/server-tls.ts'
 import { announceEnd } from '../../inbound/http2/shutdown-notice.ts'
@@ -151,6 +152,7 @@ export class GrpcServer {
   }
 
   #watch(session: ServerHttp2Session): void {
+    outliveStreams(session)
     session.on('error', ignore)
     session.once('close', () => this.#sessions.delete(session))
     if (this.#isClosing) session.close()
