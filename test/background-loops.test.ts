@@ -282,7 +282,7 @@ const timers: Readonly<Record<string, number>> = {
   'limiter/jobs/job-queue.ts': 2,
   'limiter/limits/limit-cache.ts': 1,
   'limiter/messages/socket-io.ts': 1,
-  'limiter/messages/ws.ts': 1,
+  'limiter/messages/ws.ts': 2,
   'limiter/metrics/prom-client.ts': 1,
   'limiter/overload/load-signal.ts': 1,
   'limiter/pacing/rate-limiter.ts': 2,

@@ -29,7 +29,7 @@ export interface CommonMessageOptions {
   readonly onError?: ((error: unknown, request: IncomingMessage) => void) | undefined
 }
 
-/** What becomes of a message. */
+/** The end of a message. */
 export interface MessageDecision {
   readonly message: 'passes' | 'is dropped' | 'closes the connection'
   readonly retryAfterMs: number

@@ -6,6 +6,8 @@ import { constants, type PerformanceEntry, PerformanceObserver } from 'node:perf
  * collection from before, and the second one of a collection that had begun before.
  */
 const kept: Set<object>[] = [new Set(), new Set(), new Set()]
+/** The most handles that are kept: each has about 20 KB. Beyond it the oldest is let go, whose streams are gone by then if there is any load. */
+const mostKept = 1000
 let observer: PerformanceObserver | undefined
 
 /**
@@ -19,6 +21,7 @@ export function outliveStreams(session: Http2Session): void {
   if (typeof handle !== 'object' || handle === null) return
   session.once('close', () => {
     kept[0]!.add(handle)
+    if (keptSessions() > mostKept) forgetOne()
     observe()
   })
 }
@@ -36,6 +39,14 @@ function observe(): void {
     }
   })
   observer.observe({ entryTypes: ['gc'] })
+}
+
+function forgetOne(): void {
+  const oldest = kept.findLast(({ size }) => size > 0)!
+  for (const handle of oldest) {
+    oldest.delete(handle)
+    return
+  }
 }
 
 function forgetOldest(): void {

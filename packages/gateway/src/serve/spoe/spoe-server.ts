@@ -73,6 +73,8 @@ export class SpoeServer {
       clearTimeout(unspoken)
       this.#sockets.delete(socket)
     })
+    // HAProxy reads its answers; what does not is not read either
+    socket.on('drain', () => socket.resume())
     let rest: Buffer = Buffer.alloc(0)
     socket.on('data', chunk => {
       clearTimeout(unspoken)
@@ -80,6 +82,7 @@ export class SpoeServer {
         rest = this.#readFrames(socket, rest.length === 0 ? chunk : Buffer.concat([rest, chunk]))
       } catch (error) {
         const message = error instanceof SpoeError ? error.message : 'Diana failed'
+        socket.removeAllListeners('data').resume()
         socket.end(agentDisconnect(invalidFrame, message))
       }
     })
@@ -118,7 +121,7 @@ export class SpoeServer {
    */
   #decide(socket: Socket, frame: SpoeFrame): void {
     const reply = (variables: Variables): void => {
-      if (socket.writable) socket.write(acknowledge(frame, variables))
+      if (socket.writable && !socket.write(acknowledge(frame, variables))) socket.pause()
     }
     try {
       const variables = this.#variablesFor(frame, socket.remoteAddress)
