@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Call } from '../call.ts'
-import { isThenable } from '../common/is-thenable.ts'
-import { valueNow } from '../common/sync-function.ts'
+import { isThenable, valueNow } from '../common/promises.ts'
 import { engineOf } from '../engine/engine-of.ts'
 import { DianaError } from '../errors.ts'
 import { createFilter } from '../filters/filter.ts'

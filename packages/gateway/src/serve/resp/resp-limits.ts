@@ -83,7 +83,7 @@ export class RespLimits {
     if (this.#rules.of !== rules) {
       this.#rules = { of: rules, byId: new Map(rules.filter(({ enabled }) => enabled).map(rule => [rule.id, rule])) }
     }
-    // who may use rules may not be allowed to bring limits along
+    // a user of rules is not always allowed to bring limits along
     const isHidden = this.#hasRule && id === throttleRule
     const found = this.#rules.byId.get(id)
     if (found !== undefined && !isHidden) return found

@@ -17,7 +17,7 @@ const field = (text: string): string => String.fromCharCode(text.length) + text
 const check = `\x03\0\0\0\x01\x01\x01${field('check')}\x02${field('method')}\x08${field('GET')}${field('target')}\x08${field('/')}`
 const question = Buffer.from(String.fromCharCode(0, 0, 0, check.length) + check, 'latin1')
 
-it('a peer that reads no answers is not read, and gets them all when it reads', async () => {
+it('a peer that reads no answers is not read, and gets them all when it reads', { timeout: 120_000 }, async () => {
   const limiter = await createLimiter({ rules: [{ id: 'all', limit: '1000000/s' }] })
   const settings = () => ({ connections: 10, deadlineMs: 15 }) as never
   const server = new SpoeServer({ limiter, peers: new Peers(documentOf(limiter)), settings, onRefused: () => {} })
@@ -32,7 +32,7 @@ it('a peer that reads no answers is not read, and gets them all when it reads', 
   )
   const [socket] = await accepted
   client.pause()
-  const questions = 200_000
+  const questions = 100_000
   client.write(Buffer.from(spoeHello(), 'latin1'))
   for (let sent = 0; sent < questions; sent += 1000) client.write(Buffer.concat(Array(1000).fill(question)))
   let most = 0
@@ -40,13 +40,13 @@ it('a peer that reads no answers is not read, and gets them all when it reads', 
     await pause(10)
     most = Math.max(most, socket.writableLength)
   }
-  expect(most).toBeLessThan(2_000_000)
+  expect(most).toBeLessThan(1_000_000)
   let bytes = 0
   client.on('data', piece => {
     bytes += piece.length
   })
   client.resume()
-  await expect.poll(() => socket.bytesRead, { timeout: 20_000 }).toBe(client.bytesWritten)
-  await expect.poll(() => bytes, { timeout: 20_000 }).toBe(socket.bytesWritten)
+  await expect.poll(() => socket.bytesRead, { timeout: 50_000 }).toBe(client.bytesWritten)
+  await expect.poll(() => bytes, { timeout: 50_000 }).toBe(socket.bytesWritten)
   expect(bytes).toBeGreaterThan(questions * 20)
 })
