@@ -54,6 +54,8 @@ export class Quota {
   #isWindowReported = false
   #remaining = 0
   #heardAt = 0
+  /** The last answer that reported the limit. */
+  #reportedAt = 0
   #resetAt = Number.POSITIVE_INFINITY
   /** Counts the moves of the reset before it came; a limit that refills does that with every answer. */
   #moves = 0
@@ -76,6 +78,7 @@ export class Quota {
     this.#maxWaitMs = maxWaitMs
     this.#countsCalls = reported.countsCalls
     this.#bornAt = nowMs
+    this.#reportedAt = nowMs
     this.#limit = Math.max(1, reported.limit ?? reported.remaining)
     if (reported.windowMs !== undefined) this.#setWindow(reported.windowMs, true)
     else if (reported.resetMs !== undefined) this.#setWindow(Math.max(FIRST_WINDOW_MS, reported.resetMs), false)
@@ -107,6 +110,13 @@ export class Quota {
   /** Returns the milliseconds that a call has to wait; 0 if it may be sent. */
   waitMs(nowMs: number): number {
     this.#renew(nowMs)
+    const waitMs = this.#plannedWaitMs(nowMs)
+    if (this.#inFlight > 0) return waitMs
+    // no report holds for longer: one call is sent, to hear again
+    return Math.min(waitMs, Math.max(0, this.#reportedAt + this.#maxWaitMs - nowMs))
+  }
+
+  #plannedWaitMs(nowMs: number): number {
     const expected = this.#expected(nowMs)
     const free = expected - this.#margin() - this.#inFlight * this.#unitsPerCall
     if (free < this.#unitsPerCall) return this.#bounded(this.#refillMs(this.#unitsPerCall - free, nowMs))
@@ -130,6 +140,7 @@ export class Quota {
   /** Hears of the limit by an answer. */
   hear(reported: ReportedLimit, nowMs: number): void {
     const wasFixed = this.#isFixed
+    this.#reportedAt = nowMs
     if (reported.limit !== undefined) this.#limit = Math.max(1, reported.limit)
     else this.#limit = Math.max(this.#limit, reported.remaining)
     if (reported.windowMs !== undefined) this.#setWindow(reported.windowMs, true)
@@ -259,7 +270,9 @@ export class Quota {
   }
 
   #margin(): number {
-    return this.#share > 0.9 || !this.#isFixed ? this.#floor() : Math.max(1, Math.ceil(this.#limit * MARGIN))
+    if (this.#share > 0.9 || !this.#isFixed) return this.#floor()
+    // a whole limit has room for one call
+    return Math.min(Math.max(0, this.#limit - this.#unitsPerCall), Math.max(1, Math.ceil(this.#limit * MARGIN)))
   }
 
   #floor(): number {
