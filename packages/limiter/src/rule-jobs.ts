@@ -15,6 +15,8 @@ const SHARED_WIDTH = 32
 export class RuleJobs {
   readonly #engine: Engine
   readonly #queues = new Map<string, WeakRef<JobQueue>>()
+  /** The queues whose jobs wait: nothing else may hold them. */
+  readonly #kept = new Set<JobQueue>()
   readonly #forgotten = new FinalizationRegistry<string>(name => {
     if (this.#queues.get(name)?.deref() === undefined) this.#queues.delete(name)
   })
@@ -29,7 +31,10 @@ export class RuleJobs {
     const name = JSON.stringify([rule, keyOf(this.#engine.ruleNamed(rule), who)])
     const known = this.#queues.get(name)?.deref()
     if (known !== undefined) return known
-    const queue = new JobQueue(new RuleGate(this.#engine, rule, who))
+    const queue: JobQueue = new JobQueue(new RuleGate(this.#engine, rule, who), isKept => {
+      if (isKept) this.#kept.add(queue)
+      else this.#kept.delete(queue)
+    })
     this.#queues.set(name, new WeakRef(queue))
     this.#forgotten.register(queue, name)
     return queue
@@ -77,7 +82,10 @@ class RuleGate implements Gate {
     const asked = { call, cost: weight, rule: this.#rule, only: true, defersRefusal: true }
     const verdicts = decider.takeTogether([asked], now())
     if (!(verdicts instanceof Promise)) return this.#answer(state, verdicts[0]!, weight)
-    return verdicts.then(([verdict]) => this.#answer(state, verdict!, weight))
+    return verdicts.then(([verdict]) => {
+      const passage = this.#answer(state, verdict!, weight)
+      return typeof passage === 'number' ? passage : { end: passage.end, cancel: () => void verdict!.refund() }
+    })
   }
 
   #answer(state: RuleState, verdict: PendingVerdict, weight: number): Passage {
