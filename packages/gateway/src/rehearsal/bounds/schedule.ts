@@ -1,5 +1,6 @@
 import type { CompiledRule } from 'diana-limiter/gateway'
 import { startsFrom } from './calendar-starts.ts'
+import { curveOf, mostOf } from './curve.ts'
 
 type Meter = CompiledRule['meters'][number]
 
@@ -30,11 +31,14 @@ export function findSchedule(
   cost: number,
   nowUs: number,
 ): Schedule | undefined {
+  const curves = meters.flatMap(meter => curveOf(meter, cost, nowUs) ?? [])
+  const bound = mostOf(curves, lengthUs)
   let best: Schedule | undefined
   for (const beginning of beginnings(meters, lengthUs, cost, nowUs)) {
     for (const isPatient of [true, false]) {
-      const found = play(meters, beginning, lengthUs, cost, isPatient)
+      const found = play(meters, { ...beginning, bound }, lengthUs, cost, isPatient)
       if (found !== undefined && (best === undefined || found.reached > best.reached)) best = found
+      if (best !== undefined && best.reached >= bound) return best
     }
   }
   return best
@@ -44,6 +48,8 @@ interface Beginning {
   readonly startUs: number
   /** The time between a single early call and the interval. */
   readonly early?: number | undefined
+  /** The most calls that can pass, as far as it is known. */
+  readonly bound?: number | undefined
   /** The number of calls that come before, as fast as they pass: a limiter that warms up is warm then. */
   readonly warm?: number | undefined
 }
@@ -52,11 +58,14 @@ interface Beginning {
 function beginnings(meters: readonly Meter[], lengthUs: number, cost: number, nowUs: number): Beginning[] {
   const found: Beginning[] = [{ startUs: nowUs }]
   if (meters.some(({ envelope }) => envelope?.onlyForCost1)) found.push({ startUs: nowUs, warm: WARM_CALLS })
+  const clockEnds: { readonly end: number; readonly aheads: readonly number[] }[] = []
+  const firstCallPeriods: number[] = []
   for (const meter of meters) {
     const { envelope } = meter
     if (envelope?.most !== undefined) {
       const period = periodOf(meter, cost)
       if (period === undefined) continue
+      firstCallPeriods.push(period)
       const filled = timeToFill(meters, meter, nowUs, cost)
       for (const ahead of new Set([0, filled])) {
         if (ahead < Math.min(period - 1, lengthUs)) found.push({ startUs: nowUs, early: period - 1 - ahead })
@@ -69,9 +78,16 @@ function beginnings(meters: readonly Meter[], lengthUs: number, cost: number, no
         ? [nextMultiple(nowUs, envelope.ceiling.periodUs)]
         : nextStarts(envelope.ceiling.startOf, envelope.ceiling.periodUs, lengthUs, nowUs)
     for (const end of ends) {
-      found.push({ startUs: end - 1 })
       const filled = timeToFill(meters, meter, end, cost)
-      if (filled > 0 && filled < lengthUs) found.push({ startUs: end - 1 - filled })
+      clockEnds.push({ end, aheads: filled > 0 && filled < lengthUs ? [0, filled] : [0] })
+    }
+  }
+  for (const { end, aheads } of clockEnds) {
+    for (const ahead of aheads) {
+      found.push({ startUs: end - 1 - ahead })
+      // windows that a call begins may end at the same moment
+      for (const period of firstCallPeriods)
+        if (ahead < period - 1) found.push({ startUs: end - 1 - ahead, early: period - 1 - ahead })
     }
   }
   return found
@@ -115,7 +131,7 @@ function timeToFill(meters: readonly Meter[], filled: Meter, beforeUs: number, c
 
 function play(
   meters: readonly Meter[],
-  { startUs: givenUs, early, warm = 0 }: Beginning,
+  { startUs: givenUs, early, warm = 0, bound = Number.POSITIVE_INFINITY }: Beginning,
   lengthUs: number,
   cost: number,
   isPatient: boolean,
@@ -160,7 +176,7 @@ function play(
     if (now >= lastUs || reached >= enough) return { reached, bursts, startUs }
     const wait = Math.max(1, ...meters.map((meter, index) => delayOf(meter, states[index]!, now, half * cost)))
     if (!Number.isFinite(wait)) return { reached, bursts, startUs }
-    const isKnown = steps === SAMPLE_BURSTS && enough === Number.POSITIVE_INFINITY
+    const isKnown = steps === SAMPLE_BURSTS && enough === Number.POSITIVE_INFINITY && bound > MOST_BURSTS
     if (isKnown && (steps / (now - startUs)) * lengthUs > MOST_BURSTS) return undefined
     now = Math.min(lastUs, now + wait)
   }
