@@ -45,7 +45,7 @@ const LEVEL_INTERVALS = 1.2
 /** A share of a bucket follows what is observed by this power, as soon as that many calls were planned or observed. */
 const USE_GAIN = 0.4
 const LEAST_OBSERVED = 6
-/** The most by which a share grows at once when a window has ended that nearly nobody has used. */
+/** The most by which a share grows at once when a window has ended that was hardly used. */
 const LARGEST_GROWTH = 4
 /** The time in which a limit is assumed to refill whose server does not say. */
 const ASSUMED_WINDOW_MS = 20_000

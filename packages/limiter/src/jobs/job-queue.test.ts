@@ -353,7 +353,7 @@ describe('no job is lost', () => {
     expect([queue.running, queue.waiting]).toEqual([0, 0])
   })
 
-  it('whatever happens at whatever moment, each job settles once, and only those that begin use permits', async () => {
+  it('each job settles once, whatever happens at whatever moment, and only those that begin use permits', async () => {
     const event = fc.oneof(
       {
         weight: 6,
