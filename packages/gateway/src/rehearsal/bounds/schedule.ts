@@ -18,11 +18,13 @@ export interface Schedule {
   readonly startUs: number
 }
 
-const MOST_BURSTS = 20_000
+const MOST_BURSTS = 30_000
 /** The bursts after which it is known whether all of them are more than MOST_BURSTS. */
 const SAMPLE_BURSTS = 500
 const KEPT_BURSTS = 1000
-const WARM_CALLS = 5000
+/** A limiter is warm when this number of calls takes as long as the calls before. */
+const WARM_CALLS = 500
+const MOST_WARM_CALLS = 200_000
 
 /** Returns the schedule of calls that gets most out of these meters in an interval, found with the meters themselves. */
 export function findSchedule(
@@ -50,14 +52,14 @@ interface Beginning {
   readonly early?: number | undefined
   /** The most calls that can pass, as far as it is known. */
   readonly bound?: number | undefined
-  /** The number of calls that come before, as fast as they pass: a limiter that warms up is warm then. */
-  readonly warm?: number | undefined
+  /** True if calls come before, as fast as they pass, until a limiter that warms up is warm. */
+  readonly isWarm?: boolean | undefined
 }
 
 /** Returns moments at which intervals may begin: any, or just before the end of a window of the clock, or of one that a call has begun. */
 function beginnings(meters: readonly Meter[], lengthUs: number, cost: number, nowUs: number): Beginning[] {
   const found: Beginning[] = [{ startUs: nowUs }]
-  if (meters.some(({ envelope }) => envelope?.onlyForCost1)) found.push({ startUs: nowUs, warm: WARM_CALLS })
+  if (meters.some(({ envelope }) => envelope?.onlyForCost1)) found.push({ startUs: nowUs, isWarm: true })
   const clockEnds: { readonly end: number; readonly aheads: readonly number[] }[] = []
   const firstCallPeriods: number[] = []
   for (const meter of meters) {
@@ -131,7 +133,7 @@ function timeToFill(meters: readonly Meter[], filled: Meter, beforeUs: number, c
 
 function play(
   meters: readonly Meter[],
-  { startUs: givenUs, early, warm = 0, bound = Number.POSITIVE_INFINITY }: Beginning,
+  { startUs: givenUs, early, isWarm = false, bound = Number.POSITIVE_INFINITY }: Beginning,
   lengthUs: number,
   cost: number,
   isPatient: boolean,
@@ -149,11 +151,17 @@ function play(
   const room = (now: number): number =>
     Math.max(0, Math.floor(Math.min(...meters.map((meter, index) => meter.remaining(states[index]!, 0, now))) / cost))
   let startUs = givenUs
-  for (let calls = 0; calls < warm; calls++) {
+  let [before, from] = [0, startUs]
+  for (let calls = 1; isWarm && calls <= MOST_WARM_CALLS; calls++) {
     take(startUs, 1)
     const wait = Math.max(...meters.map((meter, index) => meter.delay(states[index]!, 0, startUs, cost)))
     if (!Number.isFinite(wait)) return undefined
     startUs += Math.max(1, wait)
+    if (calls % WARM_CALLS > 0) continue
+    // moments are whole microseconds
+    if (Math.abs(startUs - from - before) <= 2) break
+    before = startUs - from
+    from = startUs
   }
   if (early !== undefined) {
     for (const [index, meter] of meters.entries())
