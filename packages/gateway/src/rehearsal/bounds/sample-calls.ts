@@ -184,7 +184,7 @@ function sampleSegment(segment: string, free: string): string {
   return isFree(segment) ? free : segment.replaceAll('*', free)
 }
 
-/** Paths that two patterns may both match: where one of them is free, the other one decides. */
+/** Returns paths that two patterns may both match: a segment that one of them leaves free is that of the other. */
 function meeting(one: string, other: string, free: string): string[] {
   const [a, b] = [segmentsOf(one), segmentsOf(other)]
   const path: string[] = []

@@ -170,6 +170,7 @@ export class FailoverStore {
     this.#store.watch?.({
       countsLost: () => this.#lost(),
       clockStepped: byMs => this.#clockStepped(byMs),
+      recalled: (counter, key) => this.#leases.recall(counter, key),
     })
     this.#recovery = new Recovery({
       fleetSize: () => this.#fleet.part.size,
@@ -697,7 +698,7 @@ export class FailoverStore {
 
 /** Whether time brings back what is used: what is counted before all have reported is brought back before they have. */
 function refills({ meters }: FleetCounter): boolean {
-  return meters.every(meter => meter.drain !== undefined)
+  return meters.every(meter => meter.rate?.drain !== undefined)
 }
 
 function copiesOf(charges: readonly SharedCharge[]): FleetCharge[] {
