@@ -135,7 +135,7 @@ describe('bounds of random rules', () => {
   })
 
   it('a schedule reaches seven tenths of the bound of several random limits that need no warm-up', async () => {
-    const random = seeded(47)
+    const random = seededRandom(47)
     const far: string[] = []
     for (let set = 0; set < SETS; set++) {
       const rules = Array.from({ length: 2 + Math.floor(random() * 2) }, (_, index) => ruleText(random, `r${index}`))
@@ -203,7 +203,7 @@ function* everyCall() {
 }
 
 it('every call of random rules meets at least the rules of a class that the bound knows, also of those with one of its rules', async () => {
-  const random = seeded(46)
+  const random = seededRandom(46)
   for (let set = 0; set < SETS; set++) {
     const rules = Array.from(
       { length: 1 + Math.floor(random() * 5) },
