@@ -1,4 +1,5 @@
 import { LimitedError } from './answers/limited-error.ts'
+import type { Call } from './call.ts'
 import { callOf, keyOf, type Who } from './decision/blocklist.ts'
 import type { PendingVerdict } from './decision/pending-verdict.ts'
 import type { RuleState } from './decision/rule-state.ts'
@@ -62,6 +63,8 @@ class RuleGate implements Gate {
   readonly #rule: string
   readonly #who: Who
   #width = 1
+  /** The rule, and a call of the caller for it, as long as the same rules are in force. */
+  #known: { readonly decider: Engine['decider']; readonly state: RuleState; readonly call: Call } | undefined
 
   constructor(engine: Engine, rule: string, who: Who) {
     this.#engine = engine
@@ -77,8 +80,11 @@ class RuleGate implements Gate {
   take(weight: number): Passage | Promise<Passage> {
     const { decider, now } = this.#engine
     this.#engine.assertOpen()
-    const state = this.#engine.ruleNamed(this.#rule)
-    const call = callOf(state, this.#who)
+    if (this.#known?.decider !== decider) {
+      const found = this.#engine.ruleNamed(this.#rule)
+      this.#known = { decider, state: found, call: callOf(found, this.#who) }
+    }
+    const { state, call } = this.#known
     const asked = { call, cost: weight, rule: this.#rule, only: true, defersRefusal: true }
     const verdicts = decider.takeTogether([asked], now())
     if (!(verdicts instanceof Promise)) return this.#answer(state, verdicts[0]!, weight)
