@@ -59,7 +59,7 @@ export const commands = {
     },
     bounds: {
       about: '100,000 random schedules for each of 200 rule sets, which must not exceed what diana bound says',
-      takes: '1 h',
+      takes: '5 h',
       run: tests('packages/gateway/src/rehearsal/bounds/bounds.test.ts'),
       env: { DIANA_BOUND_SETS: '200', DIANA_BOUND_SCHEDULES: '100000' },
     },

@@ -28,8 +28,8 @@ export interface ReplayLimiter {
   readonly addressOf: AddressReader
   /** Joins the other processes of the fleet, if there is one. */
   start(): Promise<void>
-  /** Puts the rules of a call into `found` and returns their number; -1 if the call is denied regardless of counts. */
-  select(call: Call, found: CompiledRule[]): number
+  /** Puts the rules of a call, or of a message, into `found` and returns their number; -1 if it is denied regardless of counts. */
+  select(call: Call, found: CompiledRule[], isMessage?: boolean): number
   /** The rule that denied the call selected last; undefined if the document did. */
   readonly deniedBy: CompiledRule | undefined
 }
@@ -59,8 +59,8 @@ export function createReplayLimiter(document: RuleDocument, options: ReplayOptio
     rules: engine.decider.rules.map(({ rule }) => rule),
     addressOf: engine.addressOf,
     start: () => engine.start(),
-    select(call, found) {
-      const size = selector().find(call, states, undefined)
+    select(call, found, isMessage = false) {
+      const size = selector().find(call, states, isMessage ? { message: true } : undefined)
       if (size === DENIED) return size
       for (let i = 0; i < size; i++) found[i] = states[i]!.rule
       return size
