@@ -1,0 +1,2 @@
+/** Returns the first frame of HAProxy. */
+export function spoeHello(): string
