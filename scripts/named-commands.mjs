@@ -37,9 +37,15 @@ export const commands = {
       env: { DIANA_DASHBOARD_LONG: '1' },
     },
     walk: {
-      about: '100,000 random steps on memory and Redis, which must give the same answers',
+      about: '100,000 random steps on memory and Redis (or --on ledgers), which must give the same answers',
       takes: '2 min',
       run: ['test/walk/run.mjs'],
+    },
+    postgres: {
+      about:
+        'the store of docs/extending.md on a PostgreSQL: the published suite, and processes of which one is killed',
+      takes: '1 min',
+      run: ['test/postgres/run.mjs'],
     },
     'walk-fleet': {
       about: 'random fleets of processes and outages, in virtual time',

@@ -221,7 +221,7 @@ const loops: readonly Loop[] = [
 ]
 
 /** Places of one task each, which is not made of members: the function that repeats it is tested above. */
-const singleTasks = ['the watchdog of systemd', 'connections to Redis']
+const singleTasks = ['the watchdog of systemd', 'connections to Redis', 'closing the store']
 
 /**
  * The timers and pauses of each file. One that is set again by its own work is a loop and belongs in the table, where a member of it
@@ -313,10 +313,12 @@ const timers: Readonly<Record<string, number>> = {
   'limiter/stores/failover/failover-store.ts': 1,
   'limiter/stores/failover/recovery.ts': 3,
   'limiter/stores/failover/settlements.ts': 1,
+  'limiter/stores/held-slots.ts': 1,
   'limiter/stores/leases/lease-book.ts': 2,
+  'limiter/stores/ledgers/ledger-store.ts': 2,
   'limiter/stores/membership/heartbeat.ts': 2,
   'limiter/stores/redis/connection/connector.ts': 2,
-  'limiter/stores/redis/redis-store.ts': 3,
+  'limiter/stores/redis/redis-store.ts': 2,
 }
 
 describe('the table of loops', () => {

@@ -136,7 +136,6 @@ export class QueueWorld {
       take: charges => late(() => at().take(charges)),
       look: charges => late(() => at().look(charges)),
       giveBack: refunds => at().giveBack(refunds),
-      refund: (charges, now) => at().refund(charges, now),
     }
   }
 }

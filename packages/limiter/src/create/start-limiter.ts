@@ -53,7 +53,7 @@ export async function startLimiter(
   const document = applied(
     text === undefined ? parseInCode(rest, vocabulary, given) : await parseFile(text, config!, vocabulary),
   )
-  const connection = await connect(options, document)
+  const connection = await connect(options, document, vocabulary.algorithms)
   const address = typeof counting === 'string' ? { socket: counting, processes: undefined } : counting
   const machine = address && (await openCounting(address.socket, isObserver))
   let engine: Engine | undefined
@@ -149,10 +149,11 @@ function parseInCode(options: Omit<LimiterOptions, 'config'>, vocabulary: Vocabu
 async function connect(
   { store, clock, isObserver }: LimiterOptions,
   document: RuleDocument,
+  algorithms: Vocabulary['algorithms'],
 ): Promise<OpenedStore | undefined> {
   if (!document.store) return undefined
   const { openStore } = await import('./open-store.ts')
-  return await openStore(store, document.store, { clock, isObserver })
+  return await openStore(store, document.store, { clock, isObserver, algorithms })
 }
 
 async function openCounting(socket: string, isObserver: boolean | undefined): Promise<CountingStore> {

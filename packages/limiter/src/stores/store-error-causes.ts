@@ -31,6 +31,7 @@ export type StoreCode =
   | 'STORE_READONLY'
   | 'STORE_CANNOT_SAVE'
   | 'STORE_LOST_COUNTS'
+  | 'STORE_TRANSACTION'
   | 'STORE_FAILED'
 
 /** What is assumed of an error that nothing else is known of. */
@@ -46,10 +47,16 @@ export const UNKNOWN_BUG: Omit<Cause, 'pattern'> = {
   remedy: 'look for the message in the log of Redis, and check that nothing else writes keys of this prefix',
 }
 
+export const FAILED_TRANSACTION: Omit<Cause, 'pattern'> = {
+  code: 'STORE_TRANSACTION',
+  kind: 'down',
+  remedy: 'mend what store.transact reports; conflicts with other transactions are to be tried again there',
+}
+
 export const LOST_COUNTS: Omit<Cause, 'pattern'> = {
   code: 'STORE_LOST_COUNTS',
   kind: 'lost',
-  remedy: 'flush no database that Diana counts in, let Redis save to disk, and set maxmemory-policy to noeviction',
+  remedy: 'empty no store that Diana counts in, let Redis save to disk, and set maxmemory-policy to noeviction',
 }
 
 /** The words that Redis, ioredis, node-redis and Node use; the first that fits is the cause. */

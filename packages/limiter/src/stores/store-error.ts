@@ -1,5 +1,5 @@
 import { TooLate } from '../common/within.ts'
-import { type Cause, causes, LOST_COUNTS, UNKNOWN_BUG, UNREACHABLE } from './store-error-causes.ts'
+import { type Cause, causes, FAILED_TRANSACTION, LOST_COUNTS, UNKNOWN_BUG, UNREACHABLE } from './store-error-causes.ts'
 
 export type { TroubleKind } from './store-error-causes.ts'
 
@@ -12,7 +12,14 @@ export interface StoreError extends Pick<Cause, 'code' | 'kind' | 'remedy'> {
 /** The store has lost what it had counted. */
 export class CountsLost extends Error {
   constructor() {
-    super('Redis has lost its counts: it was flushed, started empty, or has evicted them')
+    super('the store has lost its counts: it was emptied, started empty, or has evicted them')
+  }
+}
+
+/** A transaction in a store of the user has failed. */
+export class FailedTransaction extends Error {
+  constructor(cause: unknown) {
+    super(cause instanceof Error ? cause.message : String(cause), { cause })
   }
 }
 
@@ -37,6 +44,7 @@ export function classifyError(error: unknown): StoreError {
 
 function causeOf(error: unknown, text: string): Pick<Cause, 'code' | 'kind' | 'remedy'> {
   if (error instanceof CountsLost) return LOST_COUNTS
+  if (error instanceof FailedTransaction) return FAILED_TRANSACTION
   return causes.find(({ pattern }) => pattern.test(text)) ?? unknownCause(error, text)
 }
 

@@ -19,6 +19,7 @@ import {
   type FleetRule,
   fleetCharge,
   type SharedStore,
+  takeBack,
 } from '../store.ts'
 import { CountsLost, classifyError, type StoreError } from '../store-error.ts'
 import { AskedCall, type AskedCallEvents } from './asked-call.ts'
@@ -361,7 +362,7 @@ export class FailoverStore {
 
   /** The keys of a counter, at most so many; those that are known here while the store cannot be asked. */
   async keys(counter: FleetCounter, table: Table, most: number): Promise<string[]> {
-    if (this.#health.isHealthy) {
+    if (this.#health.isHealthy && this.#store.keys) {
       try {
         return await within(this.#store.keys(counter, most), this.#stepMs)
       } catch (error) {
@@ -543,7 +544,7 @@ export class FailoverStore {
   #heardLate(charges: readonly SharedCharge[], { allowed, now }: Answered, isAdmitted: boolean): void {
     if (!allowed) return
     const unwanted = charges.filter(({ counter }) => !isAdmitted || counter.needsRelease)
-    this.#store.refund(unwanted, now)
+    takeBack(this.#store, unwanted, now)
     if (!isAdmitted) return
     const here = this.#options.now()
     for (const charge of charges) {

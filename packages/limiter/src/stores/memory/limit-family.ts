@@ -243,7 +243,7 @@ export function canContinue(meters: readonly Meter[]): boolean {
 }
 
 /** More than a limit ever admits at once is recorded in parts, each of which can be counted ahead. */
-function partsOf(cost: number, meter: Meter): number[] {
+export function partsOf(cost: number, meter: Meter): number[] {
   const capacity = capacityOf(meter)
   if (cost <= capacity || capacity === 0) return [cost]
   const parts = Math.min(MOST_PARTS, Math.ceil(cost / capacity))

@@ -92,7 +92,7 @@ export function isKin(one: Meter, other: Meter): boolean {
   return one.constructor === other.constructor && one.redis?.lua.name === other.redis?.lua.name
 }
 
-function hasScaleOf(meter: Meter, other: Meter): boolean {
+export function hasScaleOf(meter: Meter, other: Meter): boolean {
   const scale = meter.migrate?.scale
   const otherScale = other.migrate?.scale
   if (!isKin(meter, other)) return false

@@ -1,8 +1,10 @@
 import { randomInt } from 'node:crypto'
 import type { LuaAlgorithm } from '../../algorithms/algorithm.ts'
-import { attempt, type Repeated, repeat, visitAll } from '../../common/background.ts'
+import { visitAll } from '../../common/background.ts'
 import { reportFault } from '../../common/faults.ts'
 import { DianaError } from '../../errors.ts'
+import { HeldSlots, LEASE_MS } from '../held-slots.ts'
+import { callerOf } from '../ledger-keys.ts'
 import {
   type Answered,
   type AnswerListener,
@@ -10,32 +12,23 @@ import {
   type FleetSettlement,
   type LeaseAnswer,
   type LeaseRequest,
-  releaseOf,
   type SharedStore,
   type StoreWatcher,
+  takeBack,
 } from '../store.ts'
 import { UnreadableReply } from '../store-error.ts'
+import { UsedVersions } from '../used-versions.ts'
 import { BATCH_CALLS, batchesOf, bySlot } from './batches.ts'
 import { ClockSteps } from './clock-steps.ts'
-import {
-  callerOf,
-  LEASE_MS,
-  type RedisCharge,
-  type RedisCounter,
-  type RedisCounterRule,
-  redisCharge,
-  redisCounter,
-} from './counter.ts'
+import { type RedisCharge, type RedisCounter, type RedisCounterRule, redisCharge, redisCounter } from './counter.ts'
 import { type Engine, engineWith, isOwnLua } from './engine/engine.ts'
 import { EngineClient } from './engine/engine-client.ts'
 import { compareEra, type Era, Eras } from './era.ts'
-import { HeldSlots } from './held-slots.ts'
 import { readReply } from './read-reply.ts'
 import { type BatchTerms, encodeBatch } from './request-writer.ts'
 import { escapePattern, scan } from './scan.ts'
 import type { RedisCatchUp, RedisLease, Refund, ScriptRequest } from './script-request.ts'
 import type { SendCommand } from './send-command.ts'
-import { UsedVersions } from './used-versions.ts'
 
 export interface RedisStoreOptions {
   /** What every key begins with; default: diana. */
@@ -58,8 +51,6 @@ type Pending = ScriptRequest & { readonly listener: AnswerListener }
 
 /** If nothing is under way, and of late no more calls were than these, none waits for the turn to end. */
 const FEW_CALLS = 8
-/** Concurrency slots are renewed so long after a request was lost, and again as long as that fails. */
-const CORRECT_MS = 250
 /** A request is repeated at most so often: with descriptions of rules, and after counts were lost that did not matter. */
 const MOST_TRIES = 10
 /** For how long Redis keeps a ledger that is idle. */
@@ -88,9 +79,7 @@ export class RedisStore implements SharedStore {
   readonly #eras: Eras
   readonly #clockSteps = new ClockSteps()
   #watcher: StoreWatcher | undefined
-  readonly #slots = new HeldSlots()
-  readonly #renewing: Repeated
-  #correcting: NodeJS.Timeout | undefined
+  readonly #slots = new HeldSlots<RedisCounter>(renewal => this.#ask({ what: 'renew', charges: [renewal] }))
   readonly #flushSoon = (): void => this.#flush()
   #pending: Pending[] = []
   #underWay = 0
@@ -118,7 +107,6 @@ export class RedisStore implements SharedStore {
     this.#holder = options.holder ?? randomInt(2 ** 47)
     this.#forgetsLimits = options.forgetsLimits ?? false
     this.#eras = new Eras(this.#prefix, this.#isCluster)
-    this.#renewing = repeat('slots held in Redis', LEASE_MS / 3, () => this.renew())
   }
 
   createCounter(rule: RedisCounterRule): RedisCounter {
@@ -200,7 +188,7 @@ export class RedisStore implements SharedStore {
     this.#slots.giveBack(charged)
     const refunds = charged.map(one => ({ ...one, counter: this.#counters.get(one.counter.tag) ?? one.counter }))
     for (const charges of this.#isCluster ? bySlot(refunds, refund => refund) : [refunds]) {
-      this.#ask({ what: 'giveBack', charges }).catch(() => this.#lost(charges))
+      this.#ask({ what: 'giveBack', charges }).catch(() => this.#slots.lost(charges))
     }
   }
 
@@ -212,15 +200,6 @@ export class RedisStore implements SharedStore {
     })
     const groups = this.#isCluster ? bySlot(latest, one => one) : [latest]
     await Promise.all(groups.map(charges => this.#ask({ what: 'settle', charges })))
-  }
-
-  /** Takes back what a call was charged at `now`. */
-  refund(charges: readonly RedisCharge[], now: number): void {
-    const all = charges.filter(({ cost, fits }) => cost > 0 && fits)
-    const reserved = all.filter(({ holdUs }) => holdUs > 0)
-    if (reserved.length > 0) this.settle(reserved.map(charge => releaseOf(charge, now))).catch(() => {})
-    const counted = all.filter(({ holdUs }) => holdUs === 0)
-    this.giveBack(counted.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait, wait })))
   }
 
   /** Reports permits that this process has used in advance, and reserves others. */
@@ -269,8 +248,7 @@ export class RedisStore implements SharedStore {
   /** Answers pending requests, and renews no more leases: the slots of this process are released soon. */
   close(): void {
     this.#closed = true
-    this.#renewing.stop()
-    clearTimeout(this.#correcting)
+    this.#slots.close()
   }
 
   async #takeApart(groups: readonly (readonly RedisCharge[])[]): Promise<Answered> {
@@ -278,34 +256,15 @@ export class RedisStore implements SharedStore {
     const answers = outcomes.flatMap(outcome => (outcome.status === 'fulfilled' ? [outcome.value] : []))
     if (answers.length === groups.length && answers.every(({ allowed }) => allowed)) return answers[0]!
     outcomes.forEach((outcome, i) => {
-      if (outcome.status === 'fulfilled' && outcome.value.allowed) this.refund(groups[i]!, outcome.value.now)
+      if (outcome.status === 'fulfilled' && outcome.value.allowed) takeBack(this, groups[i]!, outcome.value.now)
     })
     const failure = outcomes.find(outcome => outcome.status === 'rejected')
     if (failure) throw failure.reason
     return { allowed: false, now: answers[0]!.now }
   }
 
-  /** Renews the leases of this process, and resolves when Redis has answered; renewals that were lost are repeated. */
-  async renew(): Promise<void> {
-    // each on its own, so that a batch stays small, and a Cluster finds each in its slot
-    const renewals = this.#slots.renewals().map(renewal => {
-      return this.#ask({ what: 'renew', charges: [renewal] }).then(
-        () => this.#slots.renewed(renewal),
-        () => this.#lost([renewal]),
-      )
-    })
-    await Promise.all(renewals)
-  }
-
-  /** Concurrency slots of requests that were lost are corrected soon, if Redis can be asked. */
-  #lost(charges: readonly { readonly counter: RedisCounter; readonly key: string }[]): void {
-    if (this.#closed) return
-    this.#slots.lost(charges)
-    if (!this.#slots.hasDoubts || this.#correcting) return
-    this.#correcting = setTimeout(() => {
-      this.#correcting = undefined
-      if (this.#slots.hasDoubts) attempt('slots held in Redis', () => this.renew())
-    }, CORRECT_MS).unref()
+  renew(): Promise<void> {
+    return this.#slots.renewAll()
   }
 
   #ask({ what, charges }: ScriptRequest): Promise<Answered> {
@@ -348,7 +307,7 @@ export class RedisStore implements SharedStore {
     } catch (error) {
       const fail = (request: Pending): void => {
         this.#answered(request, false)
-        if (request.what === 'take') this.#lost(request.charges)
+        if (request.what === 'take') this.#slots.lost(request.charges)
         request.listener.failed(error)
       }
       visitAll('answers of Redis', batch, fail, () => {})

@@ -1,4 +1,5 @@
 import type { CatchUp } from '../catch-up.ts'
+import type { Renewal } from '../held-slots.ts'
 import type { FleetSettlement, LeaseAnswer, LeaseRequest } from '../store.ts'
 import type { RedisCharge, RedisCounter } from './counter.ts'
 
@@ -15,7 +16,7 @@ export interface DecisionRequest {
 
 export type Amendment =
   | { readonly what: 'giveBack'; readonly charges: readonly Refund[] }
-  | { readonly what: 'renew'; readonly charges: readonly Renewal[] }
+  | { readonly what: 'renew'; readonly charges: readonly Renewal<RedisCounter>[] }
   | { readonly what: 'catchUp'; readonly charges: readonly RedisCatchUp[] }
   | { readonly what: 'reset'; readonly charges: readonly Reset[] }
   | { readonly what: 'lease'; readonly charges: readonly RedisLease[] }
@@ -46,14 +47,6 @@ export interface Refund {
 export interface Reset {
   readonly counter: RedisCounter
   readonly key: string
-}
-
-/** The concurrency slots that this process holds for one key; a range while answers are pending. */
-export interface Renewal {
-  readonly counter: RedisCounter
-  readonly key: string
-  readonly least: number
-  readonly most: number
 }
 
 /** Calls of one key that Redis has missed. */

@@ -6,7 +6,7 @@ import { createClient, createCluster } from 'redis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { LuaAlgorithm, Meter } from '../../../algorithms/algorithm.ts'
 import { fixedWindow } from '../../../algorithms/fixed-window.ts'
-import { seededWalks } from '../../../testing/seeded-walks.ts'
+import { inRedis, seededWalks } from '../../../testing/seeded-walks.ts'
 import { connectRedis, type RedisTarget } from '../connection/client.ts'
 import { type RedisCounter, redisCharge } from '../counter.ts'
 import { RedisStore } from '../redis-store.ts'
@@ -171,7 +171,7 @@ describe('a Redis without functions', () => {
 
   it('a Redis without functions answers as the store in memory does, in random steps', async () => {
     const seed = Date.now() % 1_000_000
-    const differences = await seededWalks({ send: noFunctions, seed, steps: randomRuns(500) })
+    const differences = await seededWalks({ ...inRedis(noFunctions), seed, steps: randomRuns(500) })
     expect({ seed, differences }).toEqual({ seed, differences: [] })
   })
 })
