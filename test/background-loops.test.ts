@@ -279,7 +279,7 @@ const timers: Readonly<Record<string, number>> = {
   'limiter/filters/costs/peek-body.ts': 1,
   'limiter/filters/in-time.ts': 1,
   'limiter/filters/one-line/own-limiter.ts': 1,
-  'limiter/jobs/job-queue.ts': 2,
+  'limiter/jobs/job-queue.ts': 3,
   'limiter/limits/limit-cache.ts': 1,
   'limiter/messages/socket-io.ts': 1,
   'limiter/messages/ws.ts': 2,
