@@ -92,7 +92,7 @@ const faults: Readonly<Record<string, () => unknown>> = {
 
 const match = { websocket: 'messages' } as const
 
-async function limiterOf(options: Partial<Parameters<typeof createLimiter>[0]>): Promise<Limiter> {
+async function limiterOf(options: object): Promise<Limiter> {
   const limiter = await createLimiter({ clock: () => 1_700_000_000_000, ...options } as never)
   closing.push(() => limiter.close())
   return limiter

@@ -1,2 +1,1 @@
-/** Returns the first frame of HAProxy. */
 export function spoeHello(): string
