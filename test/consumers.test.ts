@@ -106,13 +106,13 @@ describe('the packed diana-limiter in an application', () => {
     expect(await withoutYaml.run('in-code.mjs')).toBe('true true false, true')
   })
 
-  it('a bundle that imports RateLimiter alone has at most 47 kB', async () => {
+  it('a bundle that imports RateLimiter alone has at most 48 kB', async () => {
     const outDir = await bundle('pace.mjs', 'es', join(folder, 'bundle-pace'))
     expect(await consumer.run('../bundle-pace/pace.mjs')).toBe('5')
     const files = readdirSync(outDir, { recursive: true, encoding: 'utf8' }).filter(file => /js$/.test(file))
     const bytes = files.map(file => statSync(join(outDir, file)).size)
-    // of them 6 kB are the queue of jobs: jobs, events and limit of a RateLimiter are there at once, so that none of it is loaded later
-    expect(bytes.reduce((sum, size) => sum + size, 0)).toBeLessThan(47_000)
+    // 6 kB are the queue of jobs, and 1 kB came with refills by the clock: jobs, events and limit of a RateLimiter are there at once, so that none of it is loaded later
+    expect(bytes.reduce((sum, size) => sum + size, 0)).toBeLessThan(48_000)
   }, 60_000)
 
   it.each(resolutions)(
