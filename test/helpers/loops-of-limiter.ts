@@ -11,6 +11,7 @@ import { ScheduledCalls } from '../../packages/limiter/src/queue/scheduled-calls
 import { SlotQueue } from '../../packages/limiter/src/queue/slot-queue.ts'
 import { FleetReporter } from '../../packages/limiter/src/stats/history/fleet-reporter.ts'
 import { CountingStore } from '../../packages/limiter/src/stores/counting/client.ts'
+import { GrantedPermits } from '../../packages/limiter/src/stores/counting/granted-permits.ts'
 import { encode } from '../../packages/limiter/src/stores/counting/messages.ts'
 import { CountingServer } from '../../packages/limiter/src/stores/counting/server.ts'
 import { FailoverStore } from '../../packages/limiter/src/stores/failover/failover-store.ts'
@@ -168,6 +169,21 @@ export const loopsOfLimiter: readonly Loop[] = [
       for (let call = 0; call < 3; call++)
         store.take([Object.assign(fleetCharge(shared), { key: 'a', cost: 1 })]).catch(rejected.visit)
       return [() => rejected.count - 2]
+    },
+  },
+  {
+    place: 'calls that waited for permits',
+    ms: 100,
+    start: () => {
+      const table = new MemoryStore().createTable('r', [window.meter({ count: 100, periodMs: 1000 }, {})])
+      const granted = new GrantedPermits<string>(new MemoryStore(), table, () => {})
+      const request = { counter: undefined, key: 'ann', sequence: 1, used: [], kept: 0, needed: 5, wanted: 0 }
+      granted.request('a process', request, 1e15)
+      const ended = [counter(), counter()]
+      granted.recall('ann', ended[0]!.visit)
+      granted.recall('ann', fail)
+      granted.recall('ann', ended[1]!.visit)
+      return ended.map(one => () => one.count)
     },
   },
   {

@@ -133,8 +133,10 @@ describe('workers', () => {
     const rules = [{ id: 'all', limit: '3000/h' }]
     const program = await start({ rules, gateway: { routes: [{ to: url }] } }, '--workers', '2')
     const connections = 8
+    const begunAt = performance.now()
     const { stop, outcomes } = load(program.url, connections)
     await expect.poll(() => sum(outcomes, '200'), patient).toBeGreaterThan(300)
+    const perMs = received.length / (performance.now() - begunAt)
     const [victim, other] = childrenOf(program.child.pid!).workers
     process.kill(victim!, 'SIGKILL')
     await expect.poll(() => sum(outcomes, '503'), patient).toBeGreaterThan(50)
@@ -143,9 +145,11 @@ describe('workers', () => {
     expect(workers).toContain(other)
     const failed = [...outcomes.keys()].filter(outcome => outcome !== '200' && outcome !== '503')
     expect(sum(outcomes, ...failed)).toBeLessThanOrEqual(connections)
-    // a call of the dead worker may have been counted and not sent, never sent and not counted
+    // a call of the dead worker may have been counted and not sent, never sent and not counted; and permits that it held for the next
+    // 100 ms, or for two such times if it had just asked, count as used (docs/gateway.md)
+    const held = 2 * Math.max(20, Math.ceil(100 * perMs))
     expect(received.length).toBeLessThanOrEqual(3000)
-    expect(received.length).toBeGreaterThanOrEqual(3000 - connections)
+    expect(received.length).toBeGreaterThanOrEqual(3000 - connections - held)
   })
 
   test('the concurrency slots of a killed worker are released', async () => {

@@ -1,6 +1,7 @@
 import type { Meter } from '../algorithms/algorithm.ts'
 import { type CatchUp, catchUpTable } from './catch-up.ts'
-import { delayBeside, type Held } from './leases/reservations.ts'
+import type { Held } from './leases/reservations.ts'
+import { delayBeside } from './memory/delay-beside.ts'
 import { layOut } from './memory/migrate-states.ts'
 import type { FleetCharge, FleetCounter, FleetRefund } from './store.ts'
 

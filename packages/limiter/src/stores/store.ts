@@ -32,6 +32,21 @@ export interface LeaseTerms {
   readonly capacity: number
   /** For how long permits that were used may go unreported when the limit is nearly reached. */
   readonly reportUs: number
+  readonly policy: LeasePolicy
+}
+
+/** How freely a store leases permits. */
+export interface LeasePolicy {
+  /** The part of a limit that all leases of a key may hold together. */
+  readonly share: number
+  /** Multiplies the durations of leases. */
+  readonly stretch: number
+  /** A key that is met more often gets a lease. */
+  readonly perSecond: number
+  /** For how long ahead permits are requested of a key that is met often. */
+  readonly aheadUs: number
+  /** True if more permits are asked for when few are left, false if at the next tick, together with those of other keys. */
+  readonly asksAtOnce: boolean
 }
 
 /** A charge to one key's counts. */
@@ -144,6 +159,8 @@ export interface StoreWatcher {
   countsLost(): void
   /** The clock of the store has stepped, forward if the number is positive. */
   clockStepped(byMs: number): void
+  /** The store asks for the permits that this process holds of a key: a call of another process needs them. */
+  recalled(counter: FleetCounter, key: string): void
 }
 
 /** Where several processes count together: Redis, or any other store that decides all charges of a call at once. */

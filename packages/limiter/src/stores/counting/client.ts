@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Meter } from '../../algorithms/algorithm.ts'
 import { attempt } from '../../common/background.ts'
 import type { CatchUp } from '../catch-up.ts'
+import { leaseTermsOf, RECALLED_LEASES } from '../leases/lease-terms.ts'
 import type { Membership, MembershipRegistry, SignOfLife } from '../membership/registry.ts'
 import type { ShareClaim, ShareGrant } from '../membership/shares.ts'
 import {
@@ -12,8 +13,11 @@ import {
   type FleetRefund,
   type FleetRule,
   type FleetSettlement,
+  type LeaseAnswer,
+  type LeaseRequest,
   releaseOf,
   type SharedStore,
+  type StoreWatcher,
 } from '../store.ts'
 import { Holdings } from './holdings.ts'
 import {
@@ -23,9 +27,11 @@ import {
   type CountingRequest,
   type CountingRule,
   encode,
+  type LeaseLine,
   type Reply,
   type Request,
   readMessages,
+  usesOf,
 } from './messages.ts'
 import type { Settled } from './reserved-charges.ts'
 
@@ -69,9 +75,16 @@ export class CountingStore implements SharedStore, MembershipRegistry {
   readonly #asked = new Map<number, readonly Pending[]>()
   readonly #membership = new Map<number, Awaiting<Membership>>()
   readonly #inquiries = new Map<number, Awaiting<unknown>>()
+  readonly #leasing = new Map<number, readonly Awaiting<LeaseAnswer>[]>()
+  /** Calls of a batch, by their places, whose answers come after those of the others. */
+  readonly #late = new Map<number, Map<number, Pending>>()
+  /** The counters whose permits may be leased, by their numbers. */
+  readonly #leased = new Map<number, Counter>()
+  #watcher: StoreWatcher | undefined
   #socket: Socket | undefined
   #pending: Pending[] = []
   #refunds: FleetRefund[] = []
+  #leases: { readonly line: LeaseLine; readonly counter: Counter; readonly awaiting: Awaiting<LeaseAnswer> }[] = []
   #batch = 0
   #flushing = false
   #closed = false
@@ -87,7 +100,7 @@ export class CountingStore implements SharedStore, MembershipRegistry {
     for (const until = performance.now() + timeoutMs; performance.now() < until && !this.#socket; ) await pause(10)
   }
 
-  createCounter({ id, meters, algorithm, by = [], terms = [], limitMeters }: FleetRule): FleetCounter {
+  createCounter({ id, meters, algorithm, by = [], terms = [], limitMeters, lease }: FleetRule): FleetCounter {
     const limit = limitMeters && (limitMeters.includes(meters[0]!) ? 'stated' : 'other')
     // a rule that blocks has two counts of one id, and one whose limit depends on the caller has one for each limit
     const name = limit === undefined ? `${id} ${algorithm}` : `${id} ${algorithm} ${JSON.stringify(terms)}`
@@ -98,8 +111,10 @@ export class CountingStore implements SharedStore, MembershipRegistry {
       needsRelease: meters.some(meter => meter.needsRelease),
       number,
       rule: { id, algorithm, by, terms, limit },
+      lease: limit === undefined ? leaseTermsOf({ meters, lease }, RECALLED_LEASES) : undefined,
       definedOn: undefined,
     }
+    if (counter.lease) this.#leased.set(number, counter)
     return counter
   }
 
@@ -109,6 +124,20 @@ export class CountingStore implements SharedStore, MembershipRegistry {
 
   look(charges: readonly FleetCharge[]): Promise<Answered> {
     return this.#ask(true, charges)
+  }
+
+  watch(watcher: StoreWatcher): void {
+    this.#watcher = watcher
+  }
+
+  /** Requests of one turn are sent with its calls. */
+  lease({ counter, key, sequence, used, kept, needed, wanted }: LeaseRequest<FleetCounter>): Promise<LeaseAnswer> {
+    if (this.#socket === undefined) return Promise.reject(new Error('the counting process is away'))
+    const line: LeaseLine = [numberOf(counter), key, sequence, usesOf(used), kept, needed, wanted]
+    return new Promise((resolve, reject) => {
+      this.#leases.push({ line, counter: counter as Counter, awaiting: { resolve, reject } })
+      this.#flushSoon()
+    })
   }
 
   giveBack(refunds: readonly FleetRefund[]): void {
@@ -154,7 +183,8 @@ export class CountingStore implements SharedStore, MembershipRegistry {
   }
 
   async reset(counter: FleetCounter, key: string): Promise<void> {
-    if (this.#socket) this.#send(this.#socket, [...this.#define(counter as Counter), ['reset', numberOf(counter), key]])
+    if (this.#socket === undefined) return
+    await this.#inquire<true>(batch => [...this.#define(counter as Counter), ['reset', batch, numberOf(counter), key]])
   }
 
   /** Sends a request that is not a call, and resolves to the answer. */
@@ -210,7 +240,13 @@ export class CountingStore implements SharedStore, MembershipRegistry {
   #leave(): void {
     this.#socket = undefined
     this.#refunds = []
-    const lost = [...[...this.#asked.values()].flat(), ...this.#membership.values(), ...this.#inquiries.values()]
+    const lost: readonly { reject(reason: Error): void }[] = [
+      ...[...this.#asked.values(), ...this.#leasing.values()].flat(),
+      ...[...this.#late.values()].flatMap(late => [...late.values()]),
+      ...[...this.#membership.values(), ...this.#inquiries.values()],
+    ]
+    this.#leasing.clear()
+    this.#late.clear()
     this.#inquiries.clear()
     this.#asked.clear()
     this.#membership.clear()
@@ -242,7 +278,7 @@ export class CountingStore implements SharedStore, MembershipRegistry {
     if (this.#flushing) return
     this.#flushing = true
     setImmediate(() => {
-      const pending = this.#pending
+      const pending = [...this.#pending, ...this.#leases.map(({ awaiting }) => awaiting)]
       const rejectAll = (): void => {
         for (const { reject } of pending) reject(new Error('the calls could not be sent'))
       }
@@ -253,11 +289,14 @@ export class CountingStore implements SharedStore, MembershipRegistry {
   #flush(): void {
     const pending = this.#pending
     const refunds = this.#refunds
+    const leases = this.#leases
     this.#flushing = false
     this.#pending = []
     this.#refunds = []
+    this.#leases = []
     if (this.#socket === undefined) {
       for (const { reject } of pending) reject(new Error('the counting process is away'))
+      for (const { awaiting } of leases) awaiting.reject(new Error('the counting process is away'))
       return
     }
     const requests: Request[] = []
@@ -270,6 +309,15 @@ export class CountingStore implements SharedStore, MembershipRegistry {
         return [numberOf(counter), key, cost, moment, wait] as const
       })
       requests.push(['giveBack', given])
+    }
+    if (leases.length > 0) {
+      this.#batch++
+      for (const { counter } of leases) requests.push(...this.#define(counter))
+      this.#leasing.set(
+        this.#batch,
+        leases.map(({ awaiting }) => awaiting),
+      )
+      requests.push(['lease', this.#batch, leases.map(({ line }) => line)])
     }
     if (pending.length > 0) {
       this.#batch++
@@ -295,7 +343,24 @@ export class CountingStore implements SharedStore, MembershipRegistry {
       this.#fill(reply[1], reply[2], reply[3])
       return
     }
-    if (reply[0] === 'caughtUp' || reply[0] === 'keys' || reply[0] === 'grant' || reply[0] === 'settled') {
+    if (reply[0] === 'late') {
+      this.#fillLate(reply[1], reply[2], reply[3], reply[4])
+      return
+    }
+    if (reply[0] === 'leased') {
+      const awaiting = this.#leasing.get(reply[1]) ?? []
+      this.#leasing.delete(reply[1])
+      reply[2].forEach((answer, i) => {
+        awaiting[i]?.resolve({ ...answer, delays: answer.delays.map(delay => delay ?? Number.POSITIVE_INFINITY) })
+      })
+      return
+    }
+    if (reply[0] === 'recall') {
+      const counter = this.#leased.get(reply[1])
+      if (counter) this.#watcher?.recalled(counter, reply[2])
+      return
+    }
+    if (reply[0] === 'caughtUp' || reply[0] === 'keys' || reply[0] === 'grant' || reply[0] === 'done') {
       this.#inquiries.get(reply[1])?.resolve(reply[2])
       this.#inquiries.delete(reply[1])
       return
@@ -304,18 +369,33 @@ export class CountingStore implements SharedStore, MembershipRegistry {
     this.#membership.delete(reply[1])
   }
 
-  #fill(batch: number, now: number, answers: readonly AnsweredRequest[]): void {
-    const pending = this.#asked.get(batch) ?? []
-    this.#asked.delete(batch)
-    pending.forEach(({ request: [isLook], charges, resolve }, i) => {
-      const [allowed, answered] = answers[i]!
-      charges.forEach((charge, j) => {
-        fill(charge, answered[j]!)
-        const { counter, key, cost, fits } = charge
-        if (allowed && !isLook && counter.needsRelease && fits) this.#holdings.add(counter as Counter, key, cost)
-      })
-      resolve({ allowed, now })
+  #fill(batch: number, now: number, answers: readonly (AnsweredRequest | 0)[]): void {
+    const late = new Map<number, Pending>()
+    this.#asked.get(batch)?.forEach((pending, i) => {
+      const answer = answers[i]!
+      if (answer === 0) late.set(i, pending)
+      else this.#answer(pending, now, answer)
     })
+    this.#asked.delete(batch)
+    if (late.size > 0) this.#late.set(batch, late)
+  }
+
+  #fillLate(batch: number, now: number, question: number, answer: AnsweredRequest): void {
+    const late = this.#late.get(batch)
+    const pending = late?.get(question)
+    if (!pending) return
+    late!.delete(question)
+    if (late!.size === 0) this.#late.delete(batch)
+    this.#answer(pending, now, answer)
+  }
+
+  #answer({ request: [isLook], charges, resolve }: Pending, now: number, [allowed, answered]: AnsweredRequest): void {
+    charges.forEach((charge, i) => {
+      fill(charge, answered[i]!)
+      const { counter, key, cost, fits } = charge
+      if (allowed && !isLook && counter.needsRelease && fits) this.#holdings.add(counter as Counter, key, cost)
+    })
+    resolve({ allowed, now })
   }
 }
 

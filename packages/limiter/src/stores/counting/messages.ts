@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import type { LevelCatchUp } from '../catch-up.ts'
 import type { Membership } from '../membership/registry.ts'
 import type { ShareClaim, ShareGrant } from '../membership/shares.ts'
+import type { LeaseAnswer, Use } from '../store.ts'
 import type { Settled } from './reserved-charges.ts'
 
 /** A rule as the counting process receives it. */
@@ -39,6 +40,22 @@ export type AnsweredCharge = readonly [
 
 export type AnsweredRequest = readonly [allowed: boolean, charges: readonly AnsweredCharge[]]
 
+/** A request for permits: those that were used, those that are kept, and how many more calls need and want. */
+export type LeaseLine = readonly [
+  counter: number,
+  key: string,
+  sequence: number,
+  used: readonly (readonly [amount: number | null, ageUs: number])[],
+  kept: number,
+  needed: number,
+  wanted: number,
+]
+
+/** Writes permits that were used; an amount that is not known is sent as null. */
+export function usesOf(uses: readonly Use[]): LeaseLine[3] {
+  return uses.map(({ amount, ageUs }) => [Number.isFinite(amount) ? amount : null, ageUs] as const)
+}
+
 /** A charge to take back: the moment at which it passed, and how long before that it was charged. */
 export type RefundedCharge = readonly [counter: number, key: string, cost: number, moment: number, wait: number]
 
@@ -46,23 +63,28 @@ export type RefundedCharge = readonly [counter: number, key: string, cost: numbe
 export type Request =
   | readonly ['define', counter: number, rule: CountingRule]
   | readonly ['ask', batch: number, questions: readonly CountingRequest[]]
+  | readonly ['lease', batch: number, requests: readonly LeaseLine[]]
   | readonly ['giveBack', refunds: readonly RefundedCharge[]]
   | readonly ['settle', batch: number, settled: readonly (readonly [counter: number, settled: Settled])[]]
   | readonly ['hold', held: readonly (readonly [counter: number, key: string, cost: number])[]]
   | readonly ['catchUp', batch: number, counter: number, key: string, levels: readonly LevelCatchUp[]]
   | readonly ['keys', batch: number, counter: number, most: number]
-  | readonly ['reset', counter: number, key: string]
+  | readonly ['reset', batch: number, counter: number, key: string]
   | readonly ['register', batch: number, isBack: boolean, withinMs: number]
   | readonly ['share', batch: number, claim: ShareClaim]
   | readonly ['leave']
 
 /** What it answers, by its own clock. */
 export type Reply =
-  | readonly ['answer', batch: number, now: number, answers: readonly AnsweredRequest[]]
+  /** An answer that is 0 comes later, by `late`: permits are recalled for it. */
+  | readonly ['answer', batch: number, now: number, answers: readonly (AnsweredRequest | 0)[]]
+  | readonly ['late', batch: number, now: number, question: number, answer: AnsweredRequest]
+  | readonly ['leased', batch: number, answers: readonly LeaseAnswer[]]
+  | readonly ['recall', counter: number, key: string]
   | readonly ['attendance', batch: number, attendance: Membership]
   | readonly ['caughtUp', batch: number, unfit: readonly number[]]
   | readonly ['keys', batch: number, keys: readonly string[]]
-  | readonly ['settled', batch: number, done: true]
+  | readonly ['done', batch: number, done: true]
   | readonly ['grant', batch: number, grant: ShareGrant | undefined]
 
 const MAX_LINE = 16 * 1024 * 1024

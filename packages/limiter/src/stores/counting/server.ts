@@ -11,12 +11,15 @@ import { ShareBook } from '../membership/shares.ts'
 import { LimitFamily } from '../memory/limit-family.ts'
 import { type LocalCharge, localCharge, MemoryStore } from '../memory/memory-store.ts'
 import { OVERFLOW_SLOT, type Table } from '../memory/table.ts'
+import type { LeaseAnswer } from '../store.ts'
+import { GrantedPermits } from './granted-permits.ts'
 import { Holdings } from './holdings.ts'
 import {
   type AnsweredRequest,
   type CountingRequest,
   type CountingRule,
   encode,
+  type LeaseLine,
   type Request,
   readMessages,
 } from './messages.ts'
@@ -33,6 +36,7 @@ interface Counted {
   readonly name: string
   terms: readonly unknown[]
   readonly table: Table
+  readonly granted: GrantedPermits<CountingClient>
 }
 
 /** A charge to take back. */
@@ -46,10 +50,19 @@ interface Given {
 /** One client process: its rules by number, and the concurrency slots it holds. */
 interface CountingClient {
   readonly id: string
+  readonly socket: Socket
   readonly rules: Map<number, CountingRule>
+  /** The numbers of counts, by their names. */
+  readonly numbers: Map<string, number>
   readonly holdings: Holdings<string>
   /** Its last heartbeat, and whether all it had counted is known here; undefined for a client that only reads. */
   sign?: { readonly at: number; readonly isBack: boolean } | undefined
+}
+
+/** A key whose permits a call may need. */
+interface Recallable {
+  readonly granted: GrantedPermits<CountingClient>
+  readonly key: string
 }
 
 const SWEEP_EVERY_MS = 200
@@ -93,7 +106,13 @@ export class CountingServer {
   }
 
   #serve(socket: Socket): void {
-    const client: CountingClient = { id: randomUUID(), rules: new Map(), holdings: new Holdings() }
+    const client: CountingClient = {
+      id: randomUUID(),
+      socket,
+      rules: new Map(),
+      numbers: new Map(),
+      holdings: new Holdings(),
+    }
     this.#clients.set(socket, client)
     socket.on('error', () => {})
     socket.on('close', () => {
@@ -108,13 +127,20 @@ export class CountingServer {
     switch (request[0]) {
       case 'define':
         client.rules.set(request[1], request[2])
-        this.#count(request[2])
+        client.numbers.set(this.#count(request[2]).name, request[1])
         return
       case 'ask': {
         const now = this.#now()
         this.#releaseEnded(now)
-        const answers = request[2].map(request => this.#decide(client, request, now))
+        const answers = request[2].map((question, i) => this.#answer(client, request[1], question, i, now))
         socket.write(encode(['answer', request[1], now, answers]))
+        return
+      }
+      case 'lease': {
+        const now = this.#now()
+        this.#releaseEnded(now)
+        const answers = request[2].map(line => this.#lease(client, line, now))
+        socket.write(encode(['leased', request[1], answers]))
         return
       }
       case 'giveBack':
@@ -128,7 +154,7 @@ export class CountingServer {
         for (const [number, settled] of request[2]) {
           this.#reserved.settle(this.#countedBy(client, number), settled, now)
         }
-        socket.write(encode(['settled', request[1], true]))
+        socket.write(encode(['done', request[1], true]))
         return
       }
       case 'hold':
@@ -145,9 +171,16 @@ export class CountingServer {
         socket.write(encode(['keys', batch, keys.slice(0, most)]))
         return
       }
-      case 'reset':
-        this.#reset(this.#countedBy(client, request[1]), request[2])
+      case 'reset': {
+        const [, batch, number, key] = request
+        const counted = this.#countedBy(client, number)
+        // permits that were used before the reset are reported first
+        counted.granted.recall(key, () => {
+          this.#reset(counted, key)
+          if (!socket.destroyed) socket.write(encode(['done', batch, true]))
+        })
         return
+      }
       case 'register':
         client.sign = { at: this.#options.now(), isBack: request[2] }
         socket.write(encode(['attendance', request[1], this.#membership(client, request[3])]))
@@ -177,10 +210,80 @@ export class CountingServer {
     }
   }
 
+  /** Answers a call; 0 if the answer comes later, when permits have been given back that the call may need. */
+  #answer(
+    client: CountingClient,
+    batch: number,
+    question: CountingRequest,
+    place: number,
+    now: number,
+  ): AnsweredRequest | 0 {
+    const answer = this.#decide(client, question, now)
+    const keys = question[0]
+      ? this.#held(client, question, now)
+      : answer[0]
+        ? []
+        : this.#recallable(client, question, answer, now)
+    if (keys.length === 0) return answer
+    let open = keys.length
+    const end = (): void => {
+      if (--open > 0 || client.socket.destroyed) return
+      const later = this.#now()
+      this.#releaseEnded(later)
+      const late = this.#decide(client, question, later)
+      client.socket.write(encode(['late', batch, later, place, late]))
+    }
+    // the batch is answered first
+    queueMicrotask(() => {
+      for (const { granted, key } of keys) attempt('calls that waited for permits', () => granted.recall(key, end))
+    })
+    return 0
+  }
+
+  /** The keys of a call whose permits are held: what is left of them is known when they are back. */
+  #held(client: CountingClient, [, asked]: CountingRequest, now: number): Recallable[] {
+    const keys = asked.map(([number, key]) => ({ granted: this.#countedBy(client, number).granted, key }))
+    return keys.filter(({ granted, key }) => granted.isRecallable(key, now))
+  }
+
+  /** The keys whose permits a refused call needs; none if it is refused whatever is given back. */
+  #recallable(
+    client: CountingClient,
+    [, asked]: CountingRequest,
+    [, answered]: AnsweredRequest,
+    now: number,
+  ): Recallable[] {
+    const keys: Recallable[] = []
+    for (const [i, [number, key, cost, enforced]] of asked.entries()) {
+      const [fits] = answered[i]!
+      if (fits || !enforced) continue
+      const { table, granted } = this.#countedBy(client, number)
+      const [state, base] = [table.state(table.find(key)), table.base(table.find(key))]
+      const isFree = table.meters.every((meter, level) => {
+        return meter.delay(state, base + table.offsets[level]!, now, cost) <= meter.maxWaitUs
+      })
+      if (!isFree || !granted.isRecallable(key, now)) return []
+      keys.push({ granted, key })
+    }
+    return keys
+  }
+
+  #lease(
+    client: CountingClient,
+    [number, key, sequence, used, kept, needed, wanted]: LeaseLine,
+    now: number,
+  ): LeaseAnswer {
+    const { granted } = this.#countedBy(client, number)
+    const uses = used.map(([amount, ageUs]) => ({ amount: amount ?? Number.POSITIVE_INFINITY, ageUs }))
+    return granted.request(client, { counter: undefined, key, sequence, used: uses, kept, needed, wanted }, now)
+  }
+
   #decide(client: CountingClient, [isLook, asked]: CountingRequest, now: number): AnsweredRequest {
     const counted = asked.map(([number]) => this.#countedBy(client, number))
     const charges = asked.map(([, key, cost, enforced, mayWait], i): LocalCharge => {
-      return { ...localCharge(counted[i]!.table), key, cost, enforced, mayWait }
+      const { table, granted } = counted[i]!
+      const held = granted.size === 0 ? 0 : granted.heldOf(key, now)
+      return { ...localCharge(table), key, cost, enforced, mayWait, held }
     })
     const allowed = isLook
       ? this.#store.look(charges, charges.length, now)
@@ -267,7 +370,11 @@ export class CountingServer {
       known.terms = rule.terms
       return known
     }
-    const counted = { name, terms: rule.terms, table: this.#store.createTable(name, meters) }
+    const table = this.#store.createTable(name, meters)
+    const granted = new GrantedPermits<CountingClient>(this.#store, table, ({ socket, numbers }, key) => {
+      socket.write(encode(['recall', numbers.get(name)!, key]))
+    })
+    const counted = { name, terms: rule.terms, table, granted }
     this.#counted.set(name, counted)
     if (rule.limit !== undefined) this.#familyOf(rule).add(counted.table, rule.limit === 'stated')
     return counted
@@ -291,10 +398,11 @@ export class CountingServer {
   #sweep(): void {
     const now = this.#options.now()
     this.#store.sweep(SWEEP_KEYS, now)
-    for (const [name, { table }] of this.#counted) {
+    for (const [name, { table, granted }] of this.#counted) {
       attempt('counts for other processes', () => {
+        granted.sweep(now)
         // a rule that is gone leaves nothing behind once its counts mean nothing
-        if (table.keys > 0 || !isIdle(table, now)) return
+        if (table.keys > 0 || granted.size > 0 || !isIdle(table, now)) return
         table.family?.removeEmpty(other => other !== table)
         this.#counted.delete(name)
         this.#store.dropTable(name)

@@ -1,4 +1,4 @@
-import { RETURNED_US } from '../leases/lease-terms.ts'
+import { RETURNED_US } from '../memory/delay-beside.ts'
 import type { FleetCharge, FleetCounter } from '../store.ts'
 
 /** What was said of a key when it was refused, as moments instead of durations. */

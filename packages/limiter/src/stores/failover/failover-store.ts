@@ -170,6 +170,7 @@ export class FailoverStore {
     this.#store.watch?.({
       countsLost: () => this.#lost(),
       clockStepped: byMs => this.#clockStepped(byMs),
+      recalled: (counter, key) => this.#leases.recall(counter, key),
     })
     this.#recovery = new Recovery({
       fleetSize: () => this.#fleet.part.size,

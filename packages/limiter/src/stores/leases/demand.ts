@@ -1,8 +1,6 @@
 const CELLS = 4096
 /** Calls count for about so long. */
 const MEMORY_US = 500_000
-/** A key that is met so many times a second is worth a lease. */
-const HOT_PER_SECOND = 20
 
 /**
  * How often keys are met, in a fixed amount of memory: keys are spread over cells, and those of one cell are counted together. A key
@@ -12,14 +10,14 @@ export class Demand {
   readonly #calls = new Float64Array(CELLS)
   readonly #metAt = new Float64Array(CELLS)
 
-  /** Counts a call of a key, and returns how often the key is met, per microsecond; 0 if that is too rarely for a lease. */
-  meet(key: string, now: number): number {
+  /** Counts a call of a key, and returns how often the key is met, per microsecond; 0 if that is no more than `perSecond`. */
+  meet(key: string, now: number, perSecond: number): number {
     const cell = cellOf(key)
     const calls = this.#calls[cell]! * Math.exp(Math.min(0, this.#metAt[cell]! - now) / MEMORY_US) + 1
     this.#calls[cell] = calls
     this.#metAt[cell] = now
     const perUs = (calls - 1) / MEMORY_US
-    return perUs * 1e6 > HOT_PER_SECOND ? perUs : 0
+    return perUs * 1e6 > perSecond ? perUs : 0
   }
 }
 

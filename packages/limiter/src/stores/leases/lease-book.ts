@@ -36,8 +36,6 @@ export interface LeaseStats {
 
 const MOST_LEASES = 5000
 const TICK_MS = 5
-/** After so long, what the store holds for this process has ended. */
-const QUIET_US = 2_000_000
 /** If the store said that no rule blocks a caller, it is not asked again for so long. */
 const CLEAR_US = 500_000
 const MOST_CLEAR = 10_000
@@ -60,7 +58,10 @@ export class LeaseBook {
   #requests = 0
   /** No lease begins before this moment. */
   #quietUntil = 0
-  #isTicking = false
+  /** In how long all leases are looked after; Infinity if no timer runs. */
+  #tickMs = Number.POSITIVE_INFINITY
+  /** The number of ticks between two looks if nothing is awaited. */
+  #rarely = 1
   #isClosed = false
 
   constructor(options: LeaseBookOptions) {
@@ -112,6 +113,7 @@ export class LeaseBook {
       const arrival = lease.waitFor(charge.cost, now)
       if (arrival) {
         if (lease.mayAsk(now)) this.#askSoon(lease)
+        this.#tickSoon()
         // the answer says again until when the limit is reached
         return isDenied ? { ...arrival, isLast: true } : arrival
       }
@@ -168,7 +170,7 @@ export class LeaseBook {
       if (cost > 0) this.#clear.get(counter)?.delete(key)
       if (!counter.lease || cost === 0) continue
       const lease = this.#find(charge)
-      const perUs = this.#demand.meet(key, now)
+      const perUs = this.#demand.meet(key, now, counter.lease.policy.perSecond)
       if (lease) lease.met(cost, now)
       else if (perUs > 0 && this.#mayBegin(counter, now)) {
         const begun = this.#begin(charge, perUs, now)
@@ -194,8 +196,7 @@ export class LeaseBook {
   renewAll(now: number): void {
     this.#forgetClear()
     if (this.#size === 0) return
-    this.#quietUntil = now + QUIET_US
-    for (const lease of this.#all()) lease.stop()
+    this.#stopAll(now)
     this.#tick()
   }
 
@@ -210,11 +211,33 @@ export class LeaseBook {
 
   /** The store has lost all it had counted, what it held for this process among it. */
   forgetAll(now: number): void {
-    for (const lease of this.#all()) lease.stop()
+    this.#stopAll(now)
     this.#leases.clear()
     this.#forgetClear()
     this.#size = 0
-    this.#quietUntil = now + QUIET_US
+  }
+
+  /** The store needs the permits of a key for a call of another process. */
+  recall(counter: FleetCounter, key: string): void {
+    const lease = this.#leases.get(counter)?.get(key)
+    if (!lease) return
+    lease.stop()
+    // an answer that is on its way may bring permits: they are given back when it is there
+    if (lease.hasSent) void lease.nextAnswer.then(() => this.#giveBack(lease))
+    else this.#giveBack(lease)
+  }
+
+  #giveBack(lease: Lease): void {
+    const now = this.#options.now()
+    if (lease.due(now) === 'end') attempt('leases', () => this.#ask(lease, now, true))
+  }
+
+  /** No lease begins before those that there are have ended in the store. */
+  #stopAll(now: number): void {
+    for (const lease of this.#all()) {
+      lease.stop()
+      this.#quietUntil = Math.max(this.#quietUntil, now + lease.forgottenUs)
+    }
   }
 
   *#all(): Generator<Lease> {
@@ -259,12 +282,13 @@ export class LeaseBook {
 
   #mayBegin({ lease }: FleetCounter, now: number): boolean {
     if (this.#isClosed || now < this.#quietUntil || this.#size >= MOST_LEASES || !this.#options.mayAsk()) return false
-    return shareOf(lease!.capacity, this.#options.processes()) >= LEAST_SHARE
+    return shareOf(lease!.capacity, this.#options.processes(), lease!.policy) >= LEAST_SHARE
   }
 
   #begin(charge: SharedCharge, perUs: number, now: number): Lease {
     const { counter, key, table, whenStoreDown, enforced } = charge
     const lease = new Lease(counter, key, { table, whenStoreDown, enforced }, perUs, now)
+    this.#rarely = counter.lease!.policy.stretch
     const leases = this.#leases.get(counter) ?? new Map<string, Lease>()
     this.#leases.set(counter, leases)
     leases.set(key, lease)
@@ -297,6 +321,7 @@ export class LeaseBook {
   async #ask(lease: Lease, now: number, isEnding = false): Promise<void> {
     const request = this.#requestOf(lease, now, isEnding)
     this.#requests++
+    this.#tickSoon()
     let isAnswered = false
     try {
       const answer = await this.#options.request(request)
@@ -326,28 +351,34 @@ export class LeaseBook {
     }
   }
 
-  #tickSoon(): void {
-    if (this.#isTicking) return
-    this.#isTicking = true
+  /** Looks after all leases soon, or in a while if nothing is awaited. */
+  #tickSoon(isAwaited = true): void {
+    const ms = isAwaited ? TICK_MS : TICK_MS * this.#rarely
+    if (this.#tickMs <= ms) return
+    this.#tickMs = ms
     const { schedule = (run, ms) => setTimeout(run, ms).unref() } = this.#options
     schedule(() => {
-      this.#isTicking = false
+      // another one was needed sooner
+      if (this.#tickMs !== ms) return
+      this.#tickMs = Number.POSITIVE_INFINITY
       if (!this.#isClosed && !attempt('leases', () => this.#tick())) this.#tickSoon()
-    }, TICK_MS)
+    }, ms)
   }
 
   #tick(): void {
     const now = this.#options.now()
     const mayAsk = this.#options.mayAsk()
+    let isAwaited = false
     const look = (lease: Lease): void => {
       lease.hurry()
+      isAwaited ||= lease.isAwaited
       if (!mayAsk) lease.arrived()
       const due = lease.due(now)
       if (due === 'forget') this.#drop(lease)
       else if (due !== undefined && mayAsk) attempt('leases', () => this.#ask(lease, now, due === 'end'))
     }
     visitAll('leases', this.#all(), look, lease => this.#drop(lease))
-    if (this.#size > 0) this.#tickSoon()
+    if (this.#size > 0) this.#tickSoon(isAwaited)
   }
 
   #forgetClear(): void {

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Meter } from '../../algorithms/algorithm.ts'
 import { algorithms } from '../../algorithms/index.ts'
-import { RETURNED_US } from './lease-terms.ts'
+import { RETURNED_US } from '../memory/delay-beside.ts'
 
 vi.mock('node:timers/promises', async () => {
   const { virtualPause } = await import('@test/fleet/virtual-time')

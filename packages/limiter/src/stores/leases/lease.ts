@@ -3,9 +3,10 @@ import type { FleetCounter, LeaseAnswer, LeaseRequest, LeaseTerms, Use } from '.
 import { CLOCK_MARGIN, LEASE_US, LEAST_SHARE, RECLAIM_US } from './lease-terms.ts'
 import { type UsedSlice, UseLog } from './use-log.ts'
 
-/** Permits are wanted for so long ahead; if the limit is nearly reached, for little longer than until the next report. */
+/** How far ahead permits are requested; if the limit is nearly reached, for little longer than until the next report. */
 const AHEAD_US = 250_000
 const REPORTS_AHEAD = 1.15
+const FEW_PERMITS = 16
 /** The limit is nearly reached if less than this part of it is left. */
 const SCARCE = 0.25
 /** If it is not, reports come so many times less often. */
@@ -23,8 +24,6 @@ const LOW_WHEN_SCARCE = 0.1
 const ASK_SELDOM_US = 50_000
 /** If the limit is nearly reached, reports come often; a lease of fewer permits than these for each report does not pay. */
 const LEAST_PER_REPORT = 16
-/** So long after it was sent, a request can have no effect in the store any more. */
-const FORGOTTEN_US = LEASE_US + 4 * RECLAIM_US
 /**
  * A call waits no longer than so many ticks for permits that were asked for, and then asks the store itself. A process that was
  * stalled counts that as one tick.
@@ -129,6 +128,12 @@ export class Lease {
       remaining[level] = this.#remaining[level]! + this.#left
       resets[level] = Math.max(0, this.#resetsAt[level]! - now)
     }
+    return (
+      this.#isLow(now) && (this.#terms.policy.asksAtOnce || this.#usePerUs * this.#terms.policy.aheadUs > FEW_PERMITS)
+    )
+  }
+
+  #isLow(now: number): boolean {
     return this.#left <= this.#low && now >= this.#askAfter && this.#sent === undefined
   }
 
@@ -170,6 +175,11 @@ export class Lease {
     return this.#sent ? !this.#sent.hasFailed : this.#held > 0
   }
 
+  /** True if an answer is awaited, by calls or by the lease itself. */
+  get isAwaited(): boolean {
+    return this.#sent !== undefined || this.#waitedFor > 0
+  }
+
   /** Lets a call wait for permits; undefined if there is nothing to wait for, and the store decides the call itself. */
   waitFor(cost: number, now: number): Arrival | undefined {
     if (this.#isEnding || (this.#sent ? !this.isAsking : !this.#isWorthIt)) return undefined
@@ -205,12 +215,14 @@ export class Lease {
   due(now: number): 'ask' | 'resend' | 'end' | 'forget' | undefined {
     const sent = this.#sent
     if (sent) {
-      if (now - sent.at >= FORGOTTEN_US) return 'forget'
+      if (now - sent.at >= this.forgottenUs) return 'forget'
       return sent.hasFailed && now < this.#validUntil ? 'resend' : undefined
     }
     if (this.#waitedFor > 0 && now >= this.#askAfter) return 'ask'
-    if (this.#held > 0 && (this.#isEnding || now - this.#usedAt >= IDLE_US)) return 'end'
-    if (this.#isEnding || now - this.#usedAt >= FORGOTTEN_US) return 'forget'
+    if (this.#held > 0 && (this.#isEnding || now - this.#usedAt >= IDLE_US * this.#stretch)) return 'end'
+    if (this.#isEnding || now - this.#usedAt >= this.forgottenUs) return 'forget'
+    if (!this.#terms.policy.asksAtOnce && now < this.#validUntil && this.#uses.amount > 0 && this.#isLow(now))
+      return 'ask'
     const isDue = now - this.#askedAt >= this.#reportUs && now >= this.#askAfter
     return isDue && this.#uses.amount > 0 ? 'ask' : undefined
   }
@@ -224,13 +236,12 @@ export class Lease {
     }
     if (now >= this.#validUntil && this.#left > 0) this.#left = 0
     const elapsedUs = Math.max(1000, now - this.#askedAt)
-    const weight = 1 - Math.exp(-elapsedUs / AVERAGED_US)
+    const weight = 1 - Math.exp(-elapsedUs / this.#forFew(AVERAGED_US))
     const perUs = (this.#uses.amount + this.#usedElsewhere) / elapsedUs
     this.#usePerUs += (perUs - this.#usePerUs) * weight
-    this.#peakPerUs = Math.max(perUs, this.#peakPerUs * Math.exp(-elapsedUs / PEAK_US))
+    this.#peakPerUs = Math.max(perUs, this.#peakPerUs * Math.exp(-elapsedUs / (PEAK_US * this.#stretch)))
     const isGivingBack = givesBack || !this.#isWorthIt
-    const need =
-      Math.ceil(this.#usePerUs * (this.#isScarce ? this.#terms.reportUs * REPORTS_AHEAD : AHEAD_US)) + LEAST_SHARE
+    const need = Math.ceil(this.#usePerUs * this.#aheadUs) + LEAST_SHARE
     const kept = isGivingBack ? 0 : Math.min(this.#left, this.#isScarce ? need : need * 2)
     const wanted = isGivingBack ? 0 : Math.max(0, need - kept)
     const needed = isGivingBack ? 0 : this.#waitedFor
@@ -294,7 +305,28 @@ export class Lease {
   }
 
   get #reportUs(): number {
-    return this.#isScarce ? this.#terms.reportUs : Math.min(LEASE_US / 2, this.#terms.reportUs * RARELY)
+    if (this.#isScarce) return this.#terms.reportUs
+    return Math.min((LEASE_US * this.#stretch) / 2, this.#terms.reportUs * RARELY)
+  }
+
+  /** Permits for a few calls are requested for a longer time, so that a process which is killed holds few that it has not used. */
+  get #aheadUs(): number {
+    if (this.#isScarce) return this.#terms.reportUs * REPORTS_AHEAD
+    return Math.min(AHEAD_US * this.#stretch, this.#forFew(this.#terms.policy.aheadUs))
+  }
+
+  /** Returns a duration, or that of a few calls if it is longer. */
+  #forFew(us: number): number {
+    return this.#stretch === 1 ? us : Math.max(us, FEW_PERMITS / this.#usePerUs)
+  }
+
+  get #stretch(): number {
+    return this.#terms.policy.stretch
+  }
+
+  /** How long after it was sent a request can have an effect in the store. */
+  get forgottenUs(): number {
+    return LEASE_US * this.#stretch + 4 * RECLAIM_US
   }
 }
 

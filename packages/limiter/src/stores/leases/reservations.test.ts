@@ -3,9 +3,9 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { algorithms } from '../../algorithms/index.ts'
 import { LeasingStore } from '../../testing/stores/leasing-store.ts'
+import { RETURNED_US } from '../memory/delay-beside.ts'
 import type { Use } from '../store.ts'
 import { type FleetCounter, fleetCharge } from '../store.ts'
-import { RETURNED_US } from './lease-terms.ts'
 
 const SECOND = 1_000_000
 const START = 1e15

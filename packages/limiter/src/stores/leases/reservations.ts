@@ -1,25 +1,18 @@
-import type { Meter } from '../../algorithms/algorithm.ts'
 import { capacityOf } from '../../algorithms/algorithm.ts'
-import type { LeaseAnswer, LeaseRequest } from '../store.ts'
+import { book, delayBeside, type LevelState } from '../memory/delay-beside.ts'
+import type { LeaseAnswer, LeasePolicy, LeaseRequest } from '../store.ts'
 import {
   CLOCK_MARGIN,
   LEASE_US,
   LEAST_SHARE,
   LONGEST_TURN_US,
+  NETWORK_LEASES,
   RECLAIM_US,
-  RETURNED_US,
   SHARE_OF_ROOM,
   shareOf,
   TURN_US,
 } from './lease-terms.ts'
 import { countedBeforeUs } from './use-log.ts'
-
-/** One level of a limit with the numbers of a key. */
-export interface LevelState {
-  readonly meter: Meter
-  readonly state: Float64Array
-  readonly at: number
-}
 
 /** Reservations that end at one moment. */
 interface Ending {
@@ -57,17 +50,40 @@ export class Reservations<Holder> {
   /** In the order in which they end. */
   #endings: Ending[] = []
   readonly #reservations = new Map<Holder, Reservation>()
+  readonly #policy: LeasePolicy
+  readonly #onCounted: (moment: number, cost: number) => void
+
+  /** `onCounted` is called for what is counted, after the numbers of the key have changed. */
+  constructor(policy: LeasePolicy = NETWORK_LEASES, onCounted: (moment: number, cost: number) => void = () => {}) {
+    this.#policy = policy
+    this.#onCounted = onCounted
+  }
+
+  /** True if no holder has asked lately, or holds anything. */
+  get isEmpty(): boolean {
+    return this.#reservations.size === 0 && this.#endings.length === 0
+  }
+
+  /** The holders that have permits now. */
+  holders(): Holder[] {
+    return [...this.#reservations].filter(([, { amount }]) => amount > 0).map(([holder]) => holder)
+  }
 
   get held(): Held {
     const amount = this.#endings.reduce((sum, ending) => sum + ending.amount, 0)
     return { amount, until: this.#endings.at(-1)?.until ?? 0 }
   }
 
+  /** True if permits are to be counted whose time is over. */
+  hasEnded(now: number): boolean {
+    return this.#endings.length > 0 && this.#endings[0]!.until <= now
+  }
+
   /** Counts the permits of holders that have not reported in time; before anything else is done at `now`. */
   bookEnded(levels: readonly LevelState[], now: number): void {
     for (let first = this.#endings[0]; first && first.until <= now; first = this.#endings[0]) {
       // at the last moment before a window ends, so that the next one has nothing of it
-      if (first.amount > 0) book(levels, first.until - 1, first.amount)
+      if (first.amount > 0) this.#count(levels, first.until - 1, first.amount)
       this.#endings.shift()
     }
     for (const [holder, { until }] of this.#reservations) if (until <= now) this.#reservations.delete(holder)
@@ -83,7 +99,7 @@ export class Reservations<Holder> {
     const held = this.held.amount
     return {
       amount,
-      lastsUs: amount === 0 ? 0 : lastsUs(until, now),
+      lastsUs: amount === 0 ? 0 : this.#lastsUs(until, now),
       retryUs,
       now,
       newest,
@@ -109,17 +125,46 @@ export class Reservations<Holder> {
     for (const { amount, ageUs } of used) {
       const counted = Math.min(amount, left)
       left -= counted
-      if (counted > 0) book(levels, now - countedBeforeUs(ageUs), counted)
+      if (counted > 0) this.#count(levels, now - countedBeforeUs(ageUs), counted)
     }
     const stays = Math.min(kept, left)
     const holders = this.#endings.reduce((sum, ending) => sum + ending.holders, 1)
-    const until = endOf(levels, now)
+    const until = this.#endOf(levels, now)
     const held = this.held.amount
-    const { granted, retryUs } = grant({ levels, held, kept: stays, needed, wanted, holders, until, now })
+    const { granted, retryUs } = grant({
+      levels,
+      held,
+      kept: stays,
+      needed,
+      wanted,
+      holders,
+      until,
+      now,
+      policy: this.#policy,
+    })
     const amount = stays + granted
     this.#reserve(until, amount)
     this.#reservations.set(holder, { sequence, amount, until })
     return { amount, until, retryUs, newest }
+  }
+
+  #count(levels: readonly LevelState[], moment: number, cost: number): void {
+    book(levels, moment, cost)
+    this.#onCounted(moment, cost)
+  }
+
+  /** Returns when a reservation that is made now ends: soon, and with the window in which it was made. */
+  #endOf(levels: readonly LevelState[], now: number): number {
+    const soon = Math.ceil((now + this.#leaseUs + RECLAIM_US) / RECLAIM_US) * RECLAIM_US
+    return Math.min(soon, ...levels.map(({ meter, state, at }) => meter.endsAt?.(state, at, now) ?? soon))
+  }
+
+  #lastsUs(until: number, now: number): number {
+    return Math.max(0, Math.min(this.#leaseUs, Math.floor((until - now) * (1 - CLOCK_MARGIN))))
+  }
+
+  get #leaseUs(): number {
+    return LEASE_US * this.#policy.stretch
   }
 
   #release({ amount, until }: Reservation): void {
@@ -142,30 +187,6 @@ export class Reservations<Holder> {
   }
 }
 
-/**
- * How long until `cost` fits beside permits that are held: at the latest when time has freed it, or when those may be back. The
- * process that asks holds `own` of them, and uses them itself.
- */
-export function delayBeside(
-  held: number,
-  { meter, state, at }: LevelState,
-  now: number,
-  cost: number,
-  own = 0,
-): number {
-  if (held === 0 || cost === 0) return meter.delay(state, at, now, cost)
-  const delayWith = (used: number): number => {
-    const delay = meter.delay(state, at, now, cost + used)
-    if (delay !== Number.POSITIVE_INFINITY || used === 0) return delay
-    // so much never fits at once: first, what is held is used
-    const copy = state.slice(at, at + meter.slots)
-    book([{ meter, state: copy, at: 0 }], now, used)
-    return meter.delay(copy, 0, now, cost)
-  }
-  const delay = delayWith(held)
-  return delay === 0 || own === held ? delay : Math.min(delay, Math.max(delayWith(own), RETURNED_US))
-}
-
 /** The moment of the newest call that a window counts; 0 if there is none. */
 function newestOf(levels: readonly LevelState[], now: number): number {
   let newest = 0
@@ -174,24 +195,6 @@ function newestOf(levels: readonly LevelState[], now: number): number {
     if (idleAt > now) newest = Math.max(newest, idleAt - meter.windowUs!)
   }
   return newest
-}
-
-/** Counts permits that were used no later than `moment`. */
-function book(levels: readonly LevelState[], moment: number, cost: number): void {
-  for (const { meter, state, at } of levels) {
-    if (meter.record) meter.record(state, at, moment, cost, 0, false)
-    else meter.take(state, at, moment, cost, 0)
-  }
-}
-
-/** When a reservation made now ends: soon, and with the window in which it was made. */
-function endOf(levels: readonly LevelState[], now: number): number {
-  const soon = Math.ceil((now + LEASE_US + RECLAIM_US) / RECLAIM_US) * RECLAIM_US
-  return Math.min(soon, ...levels.map(({ meter, state, at }) => meter.endsAt?.(state, at, now) ?? soon))
-}
-
-function lastsUs(until: number, now: number): number {
-  return Math.max(0, Math.min(LEASE_US, Math.floor((until - now) * (1 - CLOCK_MARGIN))))
 }
 
 interface GrantOptions {
@@ -204,17 +207,18 @@ interface GrantOptions {
   readonly holders: number
   readonly until: number
   readonly now: number
+  readonly policy: LeasePolicy
 }
 
 /** How many more permits a holder gets; and, if too little is left to grant all that it wants in advance, after how long it asks again. */
-function grant({ levels, held, kept, needed, wanted, holders, until, now }: GrantOptions): {
+function grant({ levels, held, kept, needed, wanted, holders, until, now, policy }: GrantOptions): {
   granted: number
   retryUs: number
 } {
   let [must, ahead] = until > now ? [needed, wanted] : [0, 0]
   let isScarce = until <= now
   for (const { meter, state, at } of levels) {
-    const least = shareOf(capacityOf(meter), holders)
+    const least = shareOf(capacityOf(meter), holders, policy)
     const room = Math.max(0, meter.remaining(state, at, now) - held - kept)
     must = Math.min(must, room)
     const share = Math.max(least, Math.floor((room * SHARE_OF_ROOM) / holders)) - kept

@@ -1,6 +1,7 @@
 import type { Meter, Overrun, PassResult } from '../../algorithms/algorithm.ts'
 import { attempt, type Repeated, repeat } from '../../common/background.ts'
 import { blankCharge, type Charge } from '../charge.ts'
+import { delayBeside } from './delay-beside.ts'
 import { OVERFLOW_SLOT, Table } from './table.ts'
 
 const passResult: PassResult = { delay: 0, remaining: 0, idleAt: 0 }
@@ -17,6 +18,8 @@ export interface LocalCharge extends Charge {
   slot: number
   /** The rank of the call's level, from 0 for the lowest to 1 for the highest. */
   priority: number
+  /** Permits of the key that processes hold in advance: the call is judged as if they were used. */
+  held: number
 }
 
 export function localCharge(table: Table): LocalCharge {
@@ -38,6 +41,7 @@ export function localCharge(table: Table): LocalCharge {
     table,
     slot: OVERFLOW_SLOT,
     priority: 0,
+    held: 0,
   }
 }
 
@@ -126,7 +130,7 @@ export class MemoryStore {
   /** Gives a new key a slot if its call passes, and none if it is refused; undefined if the fast path cannot decide. */
   #receive(charge: LocalCharge, now: number): boolean {
     const { table, key, slot, cost } = charge
-    if (!table.passes || cost === 0 || table.family?.isMoved(key)) return false
+    if (!table.passes || cost === 0 || charge.held > 0 || table.family?.isMoved(key)) return false
     if (table.family?.isElsewhere(key, table, now)) return false
     const delay = table.meters[0]!.delay(table.state(slot), table.base(slot), now, cost)
     if (delay > 0) return true
@@ -235,7 +239,7 @@ function locate(charge: LocalCharge): boolean {
   charge.slot = slot
   // a new key needs a slot first, and one with several limits is counted by all of them
   if (table.family?.isMoved(key)) return false
-  return table.passes && charge.cost > 0 && (slot !== OVERFLOW_SLOT || key === '')
+  return table.passes && charge.held === 0 && charge.cost > 0 && (slot !== OVERFLOW_SLOT || key === '')
 }
 
 function locateAll(charges: readonly LocalCharge[], size: number): boolean {
@@ -332,7 +336,11 @@ function measure(charge: LocalCharge, now: number): void {
   let fits = true
   for (let level = 0; level < table.meters.length; level++) {
     const meter = table.meters[level]!
-    const delay = meter.delay(state, base + table.offsets[level]!, now, cost, charge.priority)
+    const at = base + table.offsets[level]!
+    const delay =
+      charge.held === 0
+        ? meter.delay(state, at, now, cost, charge.priority)
+        : delayBeside(charge.held, { meter, state, at }, now, cost)
     delays[level] = delay
     if (delay > wait) wait = delay
     if (delay > (charge.mayWait ? meter.maxWaitUs : 0)) fits = false
@@ -343,13 +351,14 @@ function measure(charge: LocalCharge, now: number): void {
 
 /** Reads what every level of a charge has left. */
 function report(charge: LocalCharge, now: number): void {
-  const { table, slot, remaining, resets } = charge
+  const { table, slot, held, remaining, resets } = charge
   const state = table.state(slot)
   const base = table.base(slot)
   for (let level = 0; level < table.meters.length; level++) {
     const meter = table.meters[level]!
     const at = base + table.offsets[level]!
-    remaining[level] = meter.remaining(state, at, now, charge.priority)
+    const left = meter.remaining(state, at, now, charge.priority)
+    remaining[level] = held === 0 ? left : Math.max(0, left - held)
     const resetAt = meter.fullAt ? meter.fullAt(state, at) : meter.idleAt(state, at)
     resets[level] = Math.max(0, resetAt - now)
   }

@@ -1,7 +1,8 @@
 import type { CatchUp } from '../../stores/catch-up.ts'
 import { catchUpState, decideCharges, refundCharge, resetState, stateSize } from '../../stores/decide-charges.ts'
 import { leaseTermsOf } from '../../stores/leases/lease-terms.ts'
-import { type LevelState, Reservations } from '../../stores/leases/reservations.ts'
+import { Reservations } from '../../stores/leases/reservations.ts'
+import type { LevelState } from '../../stores/memory/delay-beside.ts'
 import { layOut } from '../../stores/memory/migrate-states.ts'
 import type {
   Answered,

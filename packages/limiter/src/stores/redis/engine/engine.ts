@@ -5,12 +5,12 @@ import {
   LEASE_US,
   LEAST_SHARE,
   LONGEST_TURN_US,
+  NETWORK_LEASES,
   RECLAIM_US,
-  RETURNED_US,
-  SHARE,
   SHARE_OF_ROOM,
   TURN_US,
 } from '../../leases/lease-terms.ts'
+import { RETURNED_US } from '../../memory/delay-beside.ts'
 import { KEPT_US, MOST_VERSIONS } from '../../memory/rule-versions.ts'
 import { type Script, scriptOf } from '../script/evaluate-script.ts'
 import { decide, entries, leases, ledger, limits, run, runState, settlements } from './generated.ts'
@@ -55,7 +55,7 @@ function sourceOf(own: readonly LuaAlgorithm[]): string {
 const HEAD = `
 local KEPT_US, MOST_VERSIONS = ${KEPT_US}, ${MOST_VERSIONS}
 local LEASE_US, RECLAIM_US, CLOCK_MARGIN = ${LEASE_US}, ${RECLAIM_US}, ${CLOCK_MARGIN}
-local SHARE, SHARE_OF_ROOM = ${SHARE}, ${SHARE_OF_ROOM}
+local SHARE, SHARE_OF_ROOM = ${NETWORK_LEASES.share}, ${SHARE_OF_ROOM}
 local LEAST_SHARE, TURN_US, LONGEST_TURN_US, RETURNED_US = ${LEAST_SHARE}, ${TURN_US}, ${LONGEST_TURN_US}, ${RETURNED_US}
 local REMAINING, RESETS = ${REMAINING}, ${RESETS}
 -- Redis 7.0 has these names only while a function runs, not while its library loads, so the first run binds them.
