@@ -95,6 +95,13 @@
 /* A process that is started while the store is away, and is not told the size of its fleet. */
 #define STARTED_WITHOUT_STORE LIMIT
 
+/*
+ * What the store may count beyond what was admitted, so that callers get less: a call that it reads when its process has decided it already,
+ * or whose answer is lost.
+ */
+#define READ_AFTER_SILENCE 1
+#define ANSWER_LOST 1
+
 #ifdef RETURN_BEFORE_OTHERS
 #define early true
 #else
@@ -121,7 +128,6 @@
 #define PASSED 1
 #define REFUSED 2
 
-#define MOST 255
 #define bit(p) (1 << (p))
 #define ALL (bit(PROCESSES) - 1)
 #define min(a, b) ((a) < (b) -> (a) : (b))
@@ -278,7 +284,7 @@ inline dropCall(p) {
     :: stray++
     :: true
     fi
-  :: call[p] == YES -> wasted++
+  :: call[p] == YES -> wasted = wasted + ANSWER_LOST
   :: else -> skip
   fi;
   endCall(p)
@@ -568,11 +574,7 @@ end:
   :: atomic { link[p] == AWAY && reaches(p) ->
       if
       :: hasLost[p] || (knows[p] != 0 && knows[p] != era) ->
-#ifndef ADDED_BEFORE_REMINDED
         remind(p)
-#else
-        skip
-#endif
       :: else -> skip
       fi;
       link[p] = GATHERING;
@@ -584,16 +586,8 @@ end:
       (hasLost[p] || (knows[p] != era && reminded[p] != era) || isComplete(p, heard[p] | bit(p)) || restIsAbsent(heard[p] | bit(p)) || needsSign(p) || early ) ->
       register(p, false);
       if
-#ifndef ADDED_BEFORE_REMINDED
       :: hasLost[p] || (knows[p] != 0 && knows[p] != era && reminded[p] != era) -> remind(p)
       :: else ->
-#else
-      :: true ->
-        if
-        :: hasLost[p] || (knows[p] != era && reminded[p] != era) -> remind(p)
-        :: else -> skip
-        fi;
-#endif
         if
         :: isComplete(p, heard[p]) || restIsAbsent(heard[p]) || early -> chargeMissing(p, heard[p]); reminded[p] = era; link[p] = REPORTING
         :: else -> skip
@@ -671,7 +665,7 @@ end:
       alive--;
       faults--;
       allow(owed[p] + told[p], KILLED_BEFORE_REPORT);
-      wasted = wasted + (call[p] == YES -> 1 : 0);
+      wasted = wasted + (call[p] == YES -> ANSWER_LOST : 0);
       endCall(p);
       link[p] = OFF; lease[p] = 0; left[p] = 0; owed[p] = 0; told[p] = 0; size[p] = 0; late[p] = 0; seen[p] = 0; hasHeard[p] = false
     }
@@ -718,12 +712,10 @@ end:
     }
   :: atomic { isUp && stray > 0 ->
       stray--;
-#ifdef REQUEST_WITHOUT_DEADLINE
       if
-      :: count[0] + leased < LIMIT -> for (v : 0 .. VERSIONS - 1) { count[v]++ }
+      :: count[0] + leased < LIMIT -> wasted = wasted + READ_AFTER_SILENCE; for (v : 0 .. VERSIONS - 1) { count[v]++ }
       :: else -> skip
       fi
-#endif
     }
 #endif
 #if EMPTY

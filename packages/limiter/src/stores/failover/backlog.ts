@@ -79,9 +79,11 @@ export class Backlog {
   addEarlier(charge: SharedCharge, before: KeyState | undefined): void {
     const { counter, key, cost } = charge
     const unreported = this.#find(counter, key)
-    if (!unreported) return this.add(charge, before)
-    unreported.cost += cost
-    unreported.before = before ?? unreported.before
+    if (!unreported) this.add(charge, before)
+    else {
+      unreported.cost += cost
+      unreported.before = before ?? unreported.before
+    }
   }
 
   /** The store has counted a charge after all; or the place of a call that has ended is free. */
