@@ -31,9 +31,9 @@ async function filesOf(call: () => Promise<unknown>): Promise<string[]> {
   await session.post('Profiler.enable')
   await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false })
   const runs: string[][] = []
-  for (let i = 0; i < 8; i++) runs.push(await filesRun(session, call))
+  for (let i = 0; i < 40; i++) runs.push(await filesRun(session, call))
   session.disconnect()
-  // what a timer runs meanwhile is not part of a call
+  // what a timer runs meanwhile is not part of a call; on a busy machine timers run during many calls
   return runs[0]!.filter(file => runs.every(files => files.includes(file)))
 }
 
@@ -118,8 +118,11 @@ describe('the paths of a call in ARCHITECTURE.md', () => {
     closing.push(() => server.close())
     const limiter = await createLimiter({ rules, store: { redis: server.client, timeout: '2s' } })
     closing.push(() => limiter.close())
+    // of a busy caller permits are leased, and their calls do not ask Redis
+    let calls = 0
     const call = async () => {
-      expect((await limiter.check({ method: 'GET', path: '/', ip: '203.0.113.1' })).allowed).toBe(true)
+      const ip = `203.0.113.${calls++ % 5}`
+      expect((await limiter.check({ method: 'GET', path: '/', ip })).allowed).toBe(true)
     }
     const files = await filesOf(call)
     const named = [...new Set([...namedUnder('**Counted in Redis'), ...namedUnder('**A filter').filter(isDeciding)])]

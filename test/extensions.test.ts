@@ -91,8 +91,10 @@ describe('the suites fail', () => {
       ...localDay,
       meter: (...args: Parameters<typeof localDay.meter>) => {
         const meter = localDay.meter(...args)
-        const lua = { name: 'generous', lua: meter.lua!.lua.replace('max(0, meter.count', 'max(1, meter.count') }
-        return { ...meter, lua, refund: (state: Float64Array, at: number) => void state.fill(0, at, at + 2) }
+        const { lua, numbers } = meter.redis!
+        const text = lua.lua.replace('max(0, meter.count', 'max(1, meter.count')
+        const redis = { lua: { name: 'generous', lua: text }, numbers }
+        return { ...meter, redis, refund: (state: Float64Array, at: number) => void state.fill(0, at, at + 2) }
       },
     }
     const sendToRedis = ([command, ...args]: readonly string[]) => server.client.call(command!, ...args)

@@ -40,7 +40,7 @@ describe('the cost of a GraphQL query', () => {
     ['no query', {}, 10_000],
     ['a list of queries', [{ query: '{ a }' }], 10_000],
     ['no body', undefined, 10_000],
-  ])('%s', (_title, body, cost) => {
+  ])('a GraphQL query has a cost: %s', (_title, body, cost) => {
     expect(costOfQuery(body)).toBe(cost)
   })
 })

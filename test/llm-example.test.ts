@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { createLimiter } from 'diana-limiter'
 import { afterEach, expect, test } from 'vitest'
 import { parse } from 'yaml'
@@ -17,17 +16,6 @@ afterEach(() => rig.close())
 const document = parse(readFileSync(new URL('../examples/llm/diana.yaml', import.meta.url), 'utf8'))
 const LIMIT = 1000
 const HOLD_MS = 1000
-
-async function startLlm(): Promise<string> {
-  const server = createLlmServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  rig.later(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
 
 interface Asked {
   readonly tokens: number
@@ -50,7 +38,7 @@ async function ask(url: string, asked: Asked): Promise<IncomingMessage> {
 
 test('the LLM example: the budget empties as the usage says, and every ending is as the docs promise', async () => {
   build()
-  const to = await startLlm()
+  const to = await rig.listen(createLlmServer())
   const redis = await startRedis()
   rig.later(() => redis.close())
   const rules = document.rules.map((rule: { id: string; cost?: object }) =>

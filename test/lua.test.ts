@@ -39,8 +39,8 @@ describe('the Lua that counts in Redis', () => {
   })
 
   // a system whose package manager does not have it goes without
-  describe.skipIf(spawnSync('luacheck', ['--version']).error)('has no finding of luacheck', () => {
-    it('in the engine', () => {
+  describe.skipIf(spawnSync('luacheck', ['--version']).error)('checked by luacheck', () => {
+    it('luacheck finds nothing in the engine', () => {
       const folder = mkdtempSync(join(tmpdir(), 'diana-lua-'))
       const file = join(folder, 'engine.lua')
       writeFileSync(file, engineWith([]).script.text)
@@ -51,7 +51,7 @@ describe('the Lua that counts in Redis', () => {
       }
     })
 
-    it('in the smaller scripts', () => {
+    it('luacheck finds nothing in the smaller scripts', () => {
       const folder = fileURLToPath(new URL('../packages/limiter/src/stores/redis/script/', import.meta.url))
       const files = readdirSync(folder).filter(file => file.endsWith('.lua'))
       const given = ['SILENT_PART', 'MOST_FIELDS', 'moves', 'floor', 'ceil', 'max', 'min']

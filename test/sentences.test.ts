@@ -7,10 +7,8 @@ import { commentFaults, titleFaults } from './helpers/sentences.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** The sources whose comments are checked: all of the gateway and the library but the stores and the algorithms. */
-const checked = /^packages\/(?:gateway\/src|limiter\/src\/(?!(?:stores|algorithms)\/))/
-/** Titles of the stores' tests still need the title of their group to be read. */
-const unchecked = /^packages\/limiter\/src\/stores\//
+/** The sources whose comments are checked: all of the packages but the library's stores and algorithms. */
+const checked = /^packages\/(?:(?:gateway|dashboard)\/src|limiter\/src\/(?!(?:stores|algorithms)\/))/
 
 function listed(pattern: string): string[] {
   const names = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', pattern], { cwd: root })
@@ -34,6 +32,9 @@ describe('sentences', () => {
     ['/** A caller may wait. */\nreadonly mayWait: boolean', '"True if"'],
     ['/** No call waits for so long. */\nconst waitMs = 100', '"so many"'],
     ['// whoever asks', 'rare word'],
+    ['/**\n * Returns a path. /\n */\nfunction path(): string {', 'no slash'],
+    ['// what was read before stays in sight', 'a subject'],
+    ['/** One call in so many is timed. */\nreadonly durations: Durations', '"so many"'],
   ])('the check of comments finds the fault of %j', (source, rule) => {
     expect(commentFaults(source).map(fault => fault.rule)).toEqual([expect.stringContaining(rule)])
   })
@@ -44,6 +45,7 @@ describe('sentences', () => {
     '/** True if a caller may wait. */\nfunction mayWait(call: Call): boolean {',
     '/** The longest wait of a call. */\nconst waitMs = 100',
     '// the shell, other, this, there: no rare words',
+    '// so many errors that nothing else is seen, and so long as it lasts',
   ])('the check of comments accepts %j', source => {
     expect(commentFaults(source)).toEqual([])
   })
@@ -54,8 +56,8 @@ describe('sentences', () => {
     expect(titleFaults(source).map(fault => fault.text)).toEqual(titles.slice(0, 2))
   })
 
-  it('comments of the gateway and the library are statements', () => {
-    const files = listed('packages/**/*.ts').filter(file => checked.test(file) && !/\.test\.ts$|generated/.test(file))
+  it('comments of the gateway, the library and the dashboard are statements', () => {
+    const files = listed('packages/*').filter(file => checked.test(file) && /(?<!\.test|generated)\.tsx?$/.test(file))
     expect(files.length).toBeGreaterThan(500)
     const faults = files.flatMap(file =>
       commentFaults(read(file)).map(({ line, text, rule }) => `${file}:${line}: ${rule}: ${text}`),
@@ -64,7 +66,7 @@ describe('sentences', () => {
   })
 
   it('titles of tests are sentences that stand alone', () => {
-    const files = listed('*.test.ts').filter(file => !unchecked.test(file))
+    const files = listed('*.test.ts')
     const faults = files.flatMap(file =>
       titleFaults(read(file)).map(({ line, text, rule }) => `${file}:${line}: ${rule}: ${text}`),
     )

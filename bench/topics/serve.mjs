@@ -3,7 +3,7 @@
 import { grpcLoad } from '../load/grpc-load.mjs'
 import { redisLoad } from '../load/redis-load.mjs'
 import { sample, warmUp } from '../load/under-load.mjs'
-import { startAskingNginx } from '../servers/start-asking-nginx.mjs'
+import { startAskingNginx } from '../servers/start-nginx.mjs'
 import { startRedis } from '../servers/start-redis.mjs'
 import { startServer } from '../servers/start-server.mjs'
 

@@ -9,6 +9,9 @@ const sharedStores = ['create/open-store.ts', 'stores/counting/client.ts', 'engi
 /** What files of a package there are besides its entries, and the roots of each; the last of them are divided by the bundler. */
 export const layersOf = {
   'diana-limiter': [
+    { name: 'lua', roots: ['algorithms/lua/generated.ts'] },
+    // filters check the options of algorithms, and a bundle of RateLimiter needs one of them
+    { name: 'algorithms', roots: ['algorithms/index.ts'] },
     // what filters and the engine share, so that neither imports the other
     { name: 'common', roots: ['filters/express.ts', 'create/start-limiter.ts'] },
     { name: 'answers', roots: ['filters/express.ts', 'index.ts'] },
@@ -16,7 +19,6 @@ export const layersOf = {
     { name: 'create-limiter', roots: ['create/create-limiter.ts'], isAlone: true },
     { name: 'main', roots: ['caller-address.ts', 'other-entries.ts'], isAlone: true },
     // RateLimiter, which many programs use alone
-    { name: 'lua', roots: ['algorithms/lua/generated.ts'] },
     { name: 'pace', roots: ['pacing/rate-limiter.ts'] },
     { name: 'shared-pace', roots: ['pacing/connect-pace.ts'] },
     {

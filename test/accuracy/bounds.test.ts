@@ -17,7 +17,7 @@ describe('a window of the clock, 2 per 10', () => {
     ['a call at the edge goes where there is room', within([0, 0], [1, 1], [9, 10], [11, 11]), 0],
     ['at the edge, but both windows are full', within([0, 0], [1, 1], [9, 10], [11, 11], [12, 12]), 1],
     ['two at the edge, one place on either side', within([0, 0], [9, 10], [9, 10], [11, 11]), 0],
-  ])('%s', (_, calls, over) => {
+  ])('calls over the limit of a window of the clock are counted: %s', (_, calls, over) => {
     expect(overPerWindow(calls, limit)).toBe(over)
   })
 })
@@ -33,7 +33,7 @@ describe('any window, 2 per 10', () => {
     ['in any order', at(9, 0, 5), 1],
     ['it may have been late enough', within([0, 1], [5, 5], [9, 10]), 0],
     ['it cannot have been late enough', within([0, 1], [5, 5], [8, 9]), 1],
-  ])('%s', (_, calls, over) => {
+  ])('calls over the limit of any window are counted: %s', (_, calls, over) => {
     expect(overInAnyWindow(calls, limit)).toBe(over)
   })
 })
@@ -48,7 +48,7 @@ describe('a bucket of 3 that refills 1 per 10', () => {
     ['a rate that is too high, slowly', at(...Array.from({ length: 100 }, (_, i) => i * 9)), 8],
     ['a burst after a silence', at(0, 1000, 1000, 1000, 1010), 0],
     ['it may have been late enough', within([0, 0], [0, 0], [0, 0], [9, 10]), 0],
-  ])('%s', (_, calls, over) => {
+  ])('calls over the limit of a bucket are counted: %s', (_, calls, over) => {
     expect(overBucket(calls, limit)).toBe(over)
   })
 })
@@ -82,7 +82,7 @@ describe('2 at one time', () => {
       ],
       0,
     ],
-  ])('%s', (_, stays, over) => {
+  ])('calls over the limit of a limit on calls at one time are counted: %s', (_, stays, over) => {
     expect(
       overAtOnce(
         stays.map(([from, to]) => ({ from: from!, to: to! })),

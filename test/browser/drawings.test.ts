@@ -28,7 +28,7 @@ function contrast(one: string, other: string): number {
 }
 
 describe('the drawings in the docs', () => {
-  it('there are drawings', () => {
+  it('the docs have drawings', () => {
     expect(drawings.length).toBeGreaterThan(8)
   })
 

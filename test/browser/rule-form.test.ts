@@ -265,7 +265,7 @@ describe('the table of rules', () => {
 })
 
 describe('a token that may only read', () => {
-  it('neither adds nor changes rules', async () => {
+  it('a token that may only read can neither add nor change rules', async () => {
     const token = 'a-token-for-the-test-0123'
     const viewToken = 'a-view-token-for-the-test'
     const guarded = await runGateway({ config, page: built, token, viewToken })

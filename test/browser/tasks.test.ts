@@ -155,14 +155,14 @@ describe('what an operator does every day, each in at most five clicks', () => {
       expect(raised).toBe(rules.replace('5/h', '50/h'))
     }))
 
-  it('which rule to tighten: the rules by refusals, and what was changed lately', () =>
+  it('the rule to tighten is found: the rules are sorted by refusals, and the last changes are listed', () =>
     task(async click => {
       await textOf(page.locator('.by-rule .rows .rule').first()).toBe('orders')
       await click(link('Fleet & store'))
       await textOf(page.locator('.changes')).toMatch(/rules written.*trial put in force.*caller unblocked/s)
     }))
 
-  it('a new rule: added from a template, without a word of YAML', () =>
+  it('a new rule is added from a template, without a word of YAML', () =>
     task(async click => {
       await click(link('Rules'))
       await click(button('Add a rule'))

@@ -9,7 +9,6 @@ import { Hono } from 'hono'
 import { methodOverride } from 'hono/method-override'
 import Koa from 'koa'
 import { afterAll, expect, test } from 'vitest'
-import { createGateway } from '../../packages/gateway/src/gateway.ts'
 import { createLimiter } from '../../packages/limiter/src/create/create-limiter.ts'
 import { diana as expressFilter } from '../../packages/limiter/src/filters/express.ts'
 import { diana as fastifyFilter } from '../../packages/limiter/src/filters/fastify.ts'
@@ -20,6 +19,7 @@ import { diana as koaFilter } from '../../packages/limiter/src/filters/koa.ts'
 import type { Limiter } from '../../packages/limiter/src/limiter.ts'
 import type { ServerUnderTest } from '../../packages/limiter/src/testing/filters/suite.ts'
 import { listen } from '../helpers/filters/listen.ts'
+import { gatewayBefore } from './subjects.ts'
 
 // Middleware such as method-override lets a POST be a DELETE, before or behind the filter: the handler that runs is compared with the
 // rules that have counted the call.
@@ -129,17 +129,7 @@ const starts: Readonly<Record<string, Start>> = {
     const service = await listen(
       createServer((incoming, response) => response.end(served(overridden(incoming, by, true)))),
     )
-    // its types are those of the build, and these tests run on the sources
-    const gateway = await createGateway({ limiter: limiter as never, upstream: `http://127.0.0.1:${service.port}` })
-    await gateway.listen({ port: 0, host: '127.0.0.1' })
-    return {
-      port: Number(new URL(gateway.listeningOrigin).port),
-      close: async () => {
-        gateway.server.closeAllConnections()
-        await gateway.close()
-        await service.close()
-      },
-    }
+    return await gatewayBefore(service, limiter)
   },
 }
 

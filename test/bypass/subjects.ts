@@ -17,7 +17,11 @@ export const subjects: Readonly<Record<string, FilterSuiteOptions>> = {
 }
 
 async function startGateway(limiter: Limiter, service: FilterService): Promise<ServerUnderTest> {
-  const behind = await listen(createServer(nodeListener(service)))
+  return await gatewayBefore(await listen(createServer(nodeListener(service))), limiter)
+}
+
+/** Starts a gateway in front of a service, which it closes at its end. */
+export async function gatewayBefore(behind: ServerUnderTest, limiter: Limiter): Promise<ServerUnderTest> {
   // its types are those of the build, and these tests run on the sources
   const gateway = await createGateway({ limiter: limiter as never, upstream: `http://127.0.0.1:${behind.port}` })
   await gateway.listen({ port: 0, host: '127.0.0.1' })

@@ -1,24 +1,12 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { createServer, type Server } from 'node:http'
+import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { openBrowser } from '../browser/stage.ts'
-import type { GatewayRig } from '../helpers/gateway-rig.ts'
 import { type Client, packageFolder, someBytes, versionOf } from './client.ts'
-
-async function listen(rig: GatewayRig, server: Server): Promise<string> {
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  rig.later(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
 
 function installed(name: string): string | undefined {
   const folder = packageFolder()
@@ -44,7 +32,7 @@ const ws: Client = {
     sockets.on('connection', socket =>
       socket.on('message', (data, isBinary) => socket.send(data, { binary: isBinary })),
     )
-    const { port } = await rig.guard({ gateway: { routes: [{ to: await listen(rig, server) }] } })
+    const { port } = await rig.guard({ gateway: { routes: [{ to: await rig.listen(server) }] } })
     const socket = new WebSocket(`ws://127.0.0.1:${port}`, { perMessageDeflate: true, maxPayload: 1e8 })
     await once(socket, 'open')
     const large = someBytes(10_000_000)
@@ -66,7 +54,7 @@ const socketIo: Client = {
     const io = new (load('socket.io').Server)(server)
     // biome-ignore lint/suspicious/noExplicitAny: the packages are optional
     io.on('connection', (socket: any) => socket.on('say', (text: unknown, done: (text: unknown) => void) => done(text)))
-    const { url } = await rig.guard({ gateway: { routes: [{ to: await listen(rig, server) }] } })
+    const { url } = await rig.guard({ gateway: { routes: [{ to: await rig.listen(server) }] } })
     for (const transports of [['polling'], ['websocket'], ['polling', 'websocket']]) {
       const client = load('socket.io-client').io(url, { transports, forceNew: true })
       rig.later(() => client.close())
@@ -99,7 +87,7 @@ const graphqlWs: Client = {
     const server = createServer()
     const sockets = new WebSocketServer({ server, handleProtocols: () => 'graphql-transport-ws' })
     load('graphql-ws/use/ws').useServer({ schema }, sockets)
-    const { port } = await rig.guard({ gateway: { routes: [{ to: await listen(rig, server) }] } })
+    const { port } = await rig.guard({ gateway: { routes: [{ to: await rig.listen(server) }] } })
     const client = load('graphql-ws').createClient({ url: `ws://127.0.0.1:${port}`, webSocketImpl: WebSocket })
     const words: unknown[] = []
     for await (const { data } of client.iterate({ query: 'subscription { greetings }' })) words.push(data.greetings)
@@ -121,7 +109,7 @@ const chromium: Client = {
     })
     const sockets = new WebSocketServer({ server })
     sockets.on('connection', socket => socket.on('message', data => socket.send(String(data))))
-    const to = await listen(rig, server)
+    const to = await rig.listen(server)
     const page = await rig.serve((_, response) =>
       response.setHeader('content-type', 'text/html').end('<!doctype html><title>a</title>'),
     )

@@ -65,9 +65,6 @@ export const localDay: Algorithm = {
     return {
       slots: 2,
       maxWaitUs: 0,
-      needsRelease: false,
-      lua: localDayLua,
-      numbers: { count, periodUs, aheadUs },
       delay(state, at, now, cost) {
         if (cost > count) return Number.POSITIVE_INFINITY
         const window = windowAt(now)
@@ -84,6 +81,7 @@ export const localDay: Algorithm = {
       },
       remaining: (state, at, now) => Math.max(0, count - used(state, at, windowAt(now))),
       idleAt: (state, at) => endOf(state[at + WINDOW]!),
+      redis: { lua: localDayLua, numbers: { count, periodUs, aheadUs } },
     }
   },
 }

@@ -35,7 +35,7 @@ export class MapStore implements SharedStore {
     const name = JSON.stringify([id, algorithm, by, meters.map(({ slots }) => slots)])
     const rows = this.#rows.get(name) ?? new Map<string, Float64Array>()
     this.#rows.set(name, rows)
-    return { meters, needsRelease: meters.some(meter => meter.needsRelease), rows }
+    return { meters, needsRelease: meters.some(meter => meter.held !== undefined), rows }
   }
 
   async take(charges: readonly FleetCharge[]): Promise<Answered> {

@@ -1,13 +1,8 @@
+import { seededRandom } from '../helpers/seeded-random.mjs'
+
 /** Numbers that depend on the seed only, so that a round can be run again. */
 export function createRandom(seed) {
-  let state = hash(String(seed))
-  const next = () => {
-    // mulberry32
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296
-  }
+  const next = seededRandom(hash(String(seed)))
   const int = (least, most) => least + Math.floor(next() * (most - least + 1))
   const pick = list => list[int(0, list.length - 1)]
   return {

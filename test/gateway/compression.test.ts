@@ -101,7 +101,7 @@ describe('an answer is left as it is', () => {
     ['if it is a stream of events', { headers: { 'content-type': 'text/event-stream;charset=utf-8' } }],
     ['if it is gRPC', { headers: { 'content-type': 'application/grpc+json' } }],
     ['if it has no content', { status: 204, headers: { 'content-type': 'text/html' }, pieces: [] }],
-  ])('%s', async (_, saying) => {
+  ])('an answer is not compressed %s', async (_, saying) => {
     const { url, said } = await guard()
     Object.assign(said, saying)
     const { headers, body } = await ask(url)

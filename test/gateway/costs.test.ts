@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { Limiter } from 'diana-limiter'
@@ -23,19 +22,8 @@ const tokens = {
   },
 }
 
-async function startLlm(): Promise<string> {
-  const server = createLlmServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  rig.later(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
-
 async function guardLlm(gateway: object = {}, rules: readonly object[] = [tokens]) {
-  const to = await startLlm()
+  const to = await rig.listen(createLlmServer())
   const log = join(rig.folder(), 'access.log')
   const guarded = await rig.guard({
     rules,

@@ -43,7 +43,7 @@ export class GatewayRig {
       received.push(request)
       answer(request, response)
     })
-    return { url: await this.#listen(server), server, received }
+    return { url: await this.listen(server), server, received }
   }
 
   /**
@@ -60,10 +60,11 @@ export class GatewayRig {
       socket.on('error', () => {})
       onSocket(socket)
     })
-    return await this.#listen(server)
+    return await this.listen(server)
   }
 
-  async #listen(server: Server | ReturnType<typeof createTcpServer>): Promise<string> {
+  /** Lets a server listen until the test has ended. */
+  async listen(server: Server | ReturnType<typeof createTcpServer>): Promise<string> {
     const destroyConnections = trackConnections(server)
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')

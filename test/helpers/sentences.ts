@@ -15,6 +15,10 @@ interface Comment {
 /** Beginnings of a clause, which leaves a text without a statement. */
 const clause = /^(?:What|Whatever|Whether|How|Where|When|Which|Who|Whose|Why|Of|The same|So (?:many|much|long|few))\b/i
 const vague = /\b(?:so (?:many|much|long|few)|how (?:many|much|long|few))\b/i
+/** A number without its name: `so many`, unless a comparison follows. */
+const nameless = /\bso (?:many|much|long|few)\b(?! as\b)(?![^.;:]* that\b)/i
+/** Beginnings of a clause in a line comment, which may be a fragment otherwise. */
+const lineClause = /^(?:what|whatever|whether|how|where|which|who|whose) /
 const verb = /^[A-Z][a-z-]*s\b/
 const trueIf = /^(?:True|False)(?:,[^,]+,)? (?:if|when|while|once|until)\b/
 const modifiers = '(?:(?:export|default|async|static|override|declare|abstract|readonly) )*'
@@ -62,7 +66,7 @@ const words = new RegExp(
 )
 /** Verbs without a subject in front: a title that begins with one is a sentence only behind the title of its group. */
 const subjectless =
-  /^(?:is|are|was|were|has|have|can|cannot|may|must|does|do|will|would|that|but|and|by|refuses|keeps|opens|learns|rejects|forgets|admits|lets|leaves|takes|says|reads|reaches|gives|shows|sends|returns|throws|finds|writes|makes|stays|knows) /
+  /^(?:is|are|was|were|has|have|can|cannot|may|must|does|do|will|would|that|but|and|by|its|whose|never|neither|come|decide|equal|agree|pays|reserves|decides|equals|agrees|suggests|answers as|refuses|keeps|opens|learns|rejects|forgets|admits|lets|leaves|takes|says|reads|reaches|gives|shows|sends|returns|throws|finds|writes|makes|stays|knows) /
 
 /** Reads the doc comments, with the declaration behind each, and the line comments that begin a line. */
 function commentsOf(source: string): Comment[] {
@@ -73,7 +77,12 @@ function commentsOf(source: string): Comment[] {
     const first = lines[at]!.trim()
     if (first.startsWith('/**')) {
       while (!lines[at]!.includes('*/') && at < lines.length - 1) at++
-      const text = lines.slice(begin, at + 1).map(one => one.replace(/^\s*\/\*\*|\*\/.*$|^\s*\* ?/g, '').trim())
+      const text = lines.slice(begin, at + 1).map(one =>
+        one
+          .replace(/\*\/.*$/, '')
+          .replace(/^\s*(?:\/\*\*|\*) ?/, '')
+          .trim(),
+      )
       let next = at + 1
       while (/^\s*@/.test(lines[next] ?? '')) next++
       found.push({ line: begin + 1, text: text.join(' ').trim(), code: (lines[next] ?? '').trim() })
@@ -88,7 +97,9 @@ function commentsOf(source: string): Comment[] {
 
 function ruleOfComment({ text, code }: Comment): string | undefined {
   if (words.test(text)) return 'a comment has no rare word'
-  if (code === '') return undefined
+  if (/ \/$/.test(text)) return 'a comment has no slash at its end'
+  if (nameless.test(text)) return 'a comment names a number, and has no "so many"'
+  if (code === '') return lineClause.test(text) ? 'a line comment begins with a subject, not with a clause' : undefined
   if (clause.test(text)) return 'a doc comment begins with a statement, not with a clause'
   if (boolean.test(code) && !trueIf.test(text) && !verb.test(text))
     return 'a comment on a boolean begins with "True if"'

@@ -136,7 +136,7 @@ test('a token that names its own key, or a place of keys, is no token and leads 
 })
 
 describe('a config center', () => {
-  test('its documents cannot name a place, a file, a module or another section', () => {
+  test('documents of a config center cannot name a place, a file, a module or another section', () => {
     const vocabulary = { algorithms, dimensions, sources }
     const own = parseText('rules: [{ id: local, limit: 100/h }]', 'local', vocabulary).document!
     const documents = remoteDocuments(elsewhere)

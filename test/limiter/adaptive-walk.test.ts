@@ -1,12 +1,11 @@
-import { once } from 'node:events'
 import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createLimiter } from '../../packages/limiter/src/create/create-limiter.ts'
 import { engineOf } from '../../packages/limiter/src/engine/engine-of.ts'
 import type { Limiter } from '../../packages/limiter/src/limiter.ts'
-import type { SourceDocument, SourceKind } from '../../packages/limiter/src/sources/source.ts'
 import type { Verdict } from '../../packages/limiter/src/verdict.ts'
+import { RulesCenter } from '../helpers/sources/rules-center.ts'
 
 interface Settings {
   readonly algorithm: 'adaptive' | 'concurrency'
@@ -115,25 +114,21 @@ class Walk {
 
   static async start(maxKeys: number): Promise<Walk> {
     const time = { ms: 1_000_000_000 }
-    const { center, send } = createCenter()
+    const center = new RulesCenter(ruleBy(first))
     const options = {
-      rules: [],
+      ...center.options,
       priority,
-      remote: { center: 'here' },
-      sources: [center],
       maxKeys,
       clock: () => time.ms,
     }
     const limiter = await createLimiter(options)
-    let last = documentBy(first)
+    let last = ruleBy(first)
     const change = async (settings: Settings): Promise<void> => {
-      const document = documentBy(settings)
+      const rule = ruleBy(settings)
       // rules that stay the same are not reported
-      if (JSON.stringify(document) === JSON.stringify(last)) return
-      last = document
-      const taken = once(limiter.events, 'rules')
-      send(document)
-      await taken
+      if (JSON.stringify(rule) === JSON.stringify(last)) return
+      last = rule
+      await center.change([limiter], rule)
     }
     return new Walk(limiter, change, time, maxKeys)
   }
@@ -217,7 +212,7 @@ class Walk {
       const slot = table.find(key)
       // both algorithms count at the beginning of their state
       counts.set(key, table.state(slot)[table.base(slot)]!)
-      const estimate = table.meters[0]!.estimate?.(table.state(slot), table.base(slot), nowUs)
+      const estimate = table.meters[0]!.held?.learns?.estimate(table.state(slot), table.base(slot), nowUs)
       if (estimate) this.#checkEstimate(estimate)
     }
     return counts
@@ -261,9 +256,9 @@ function endBy(verdict: Verdict, how: Ending): void {
   else verdict.end({ status: { answered: 200, failed: 500, late: 504, left: undefined }[how] })
 }
 
-function documentBy({ algorithm, limit, min, whenFull }: Settings): object {
+function ruleBy({ algorithm, limit, min, whenFull }: Settings): object {
   const wait = whenFull === 'wait' ? { queue: { size: 5, timeout: '1h' } } : {}
-  const rule = {
+  return {
     id: 'service',
     algorithm,
     by: 'account',
@@ -272,28 +267,6 @@ function documentBy({ algorithm, limit, min, whenFull }: Settings): object {
     ...(algorithm === 'adaptive' ? { min } : {}),
     ...wait,
   }
-  return { rules: [rule] }
-}
-
-/** A config center in this process. */
-function createCenter(): { readonly center: SourceKind; send(document: object): void } {
-  const pending: SourceDocument[] = []
-  let wake = (): void => {}
-  let version = 0
-  const send = (document: object): void => {
-    pending.push({ text: JSON.stringify(document), version: `${++version}` })
-    wake()
-  }
-  send(documentBy(first))
-  async function* watch() {
-    while (true) {
-      while (pending.length > 0) yield pending.shift()!
-      await new Promise<void>(resolve => {
-        wake = resolve
-      })
-    }
-  }
-  return { center: { name: 'center', options: {}, create: () => ({ name: 'center', watch }) }, send }
 }
 
 const settled = (): Promise<void> => new Promise(resolve => setImmediate(resolve))

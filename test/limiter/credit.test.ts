@@ -1,22 +1,13 @@
 import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { adminOf } from '../../packages/limiter/src/admin/limiter-admin.ts'
 import { createLimiter } from '../../packages/limiter/src/create/create-limiter.ts'
 import type { Limiter, RuleOptions } from '../../packages/limiter/src/index.ts'
 import { RedisCredits } from '../../packages/limiter/src/stores/credits.ts'
-import { type RedisServer, startRedis } from '../helpers/servers/redis-server.ts'
+import { useRedis } from '../helpers/servers/use-redis.ts'
 
-let redis: RedisServer
-beforeAll(async () => {
-  redis = await startRedis()
-})
-afterAll(() => redis.close())
-const closing: Limiter[] = []
-afterEach(async () => {
-  for (const limiter of closing.splice(0)) await limiter.close()
-})
-
+const redis = useRedis()
 const START_MS = Date.UTC(2026, 10, 17)
 let prefixes = 0
 
@@ -25,10 +16,10 @@ type Place = 'memory' | 'Redis'
 async function limiterOf(where: Place, rules: readonly object[], clock = () => START_MS, prefix = `c${prefixes++}`) {
   const limiter = await createLimiter({
     clock,
-    ...(where === 'Redis' && { store: { redis: `redis://${redis.authority}`, timeout: '5s', prefix } }),
+    ...(where === 'Redis' && { store: { redis: redis.url, timeout: '5s', prefix } }),
     rules: rules as RuleOptions[],
   })
-  closing.push(limiter)
+  redis.closeLater(limiter)
   return limiter
 }
 
@@ -70,7 +61,7 @@ describe.each(['memory', 'Redis'] as const)('credit in %s', where => {
     expect(await passing(limiter, 2)).toBe(1)
   })
 
-  it('pays a call by all rules that refuse it or by none, and the other rules count it', async () => {
+  it('credit pays a call by all rules that refuse it or by none, and the other rules count it', async () => {
     const credit = { algorithm: 'fixed-window', by: 'account', credit: true }
     const rules = [
       { ...credit, id: 'hour', limit: '1/h' },
@@ -189,7 +180,7 @@ describe('credit of several processes on one Redis', () => {
     expect(await passing(other!, 3)).toBe(1)
     await one!.grant('r', 'ann', 2)
     await expect.poll(() => passing(other!, 1), { timeout: 1000, interval: 50 }).toBe(1)
-    await Promise.all(closing.splice(0).map(limiter => limiter.close()))
+    await Promise.all([one!, other!].map(limiter => limiter.close()))
     expect(await passing(await limiterOf('Redis', [rule], () => START_MS, 'later'), 3)).toBe(1)
   })
 })
@@ -198,7 +189,7 @@ describe('credit in a Redis that is away', () => {
   it('credit in a Redis that is down refuses without a wait, says so when it is granted, and is left out of explanations', async () => {
     const store = { redis: 'redis://127.0.0.1:1', timeout: '5ms' }
     const limiter = await createLimiter({ store, rules: [{ id: 'r', by: 'account', limit: '2/h', credit: true }] })
-    closing.push(limiter)
+    redis.closeLater(limiter)
     expect(await passing(limiter, 4)).toBe(2)
     await expect(limiter.grant('r', 'ann', 1)).rejects.toThrow()
     const [rule] = await limiter.explain(ann)

@@ -1,8 +1,7 @@
-import { once } from 'node:events'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createLimiter } from '../../packages/limiter/src/create/create-limiter.ts'
-import type { SourceDocument, SourceKind } from '../../packages/limiter/src/index.ts'
 import { type RedisServer, startRedis } from '../helpers/servers/redis-server.ts'
+import { RulesCenter } from '../helpers/sources/rules-center.ts'
 
 const closing: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -33,40 +32,17 @@ describe.each(['memory', 'Redis'] as const)(
           closing.push(() => redis!.close())
         }
         let nowMs = 1_794_744_000_123
-        let version = 0
-        let change = (_: SourceDocument): void => {}
-        const documentOf = (rule: object) => ({ text: JSON.stringify({ rules: [rule] }), version: `${++version}` })
-        const center: SourceKind = {
-          name: 'center',
-          options: {},
-          create: () => ({
-            name: 'center',
-            async *watch() {
-              yield documentOf(one)
-              while (true) {
-                yield await new Promise<SourceDocument>(resolve => {
-                  change = resolve
-                })
-              }
-            },
-          }),
-        }
+        const center = new RulesCenter(one)
         const limiter = await createLimiter({
           clock: () => nowMs,
           ...(redis && { store: { redis: `redis://${redis.authority}`, timeout: '5s' } }),
-          rules: [],
-          remote: { center: 'here' },
-          sources: [center],
+          ...center.options,
         })
         closing.push(() => limiter.close())
         let admitted = 0
         for (let step = 0; step < 25; step++) {
           nowMs += 400
-          if (step > 0) {
-            const taken = once(limiter.events, 'rules')
-            change(documentOf(step % 2 === 0 ? one : other))
-            await taken
-          }
+          if (step > 0) await center.change([limiter], step % 2 === 0 ? one : other)
           for (let call = 0; call < 30; call++) {
             if ((await limiter.check({ method: 'GET', path: '/' })).allowed) admitted++
           }

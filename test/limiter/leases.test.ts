@@ -1,13 +1,12 @@
-import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createLimiter } from '../../packages/limiter/src/create/create-limiter.ts'
 import type { LimiterOptions } from '../../packages/limiter/src/create/limiter-options.ts'
-import type { SourceDocument, SourceKind } from '../../packages/limiter/src/index.ts'
 import type { Limiter } from '../../packages/limiter/src/limiter.ts'
 import type { RuleOptions } from '../../packages/limiter/src/rules/schema/options.ts'
 import { type RedisServer, startRedis } from '../helpers/servers/redis-server.ts'
+import { RulesCenter } from '../helpers/sources/rules-center.ts'
 
 const closing: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -55,7 +54,7 @@ function within(ms: number): () => boolean {
 const leasesOf = (limiter: Limiter) => limiter.status().store!.leases
 
 describe('permits of a busy caller that processes hold in advance', () => {
-  it('decide most calls without Redis, and the limit is used up exactly', async () => {
+  it('permits held in advance decide most calls without Redis, and the limit is used up exactly', async () => {
     const rule = { id: 'each', by: 'account', limit: '5000/h', algorithm: 'fixed-window' } as const
     const { limiters } = await start([rule], 3)
     let refused = 0
@@ -79,7 +78,7 @@ describe('permits of a busy caller that processes hold in advance', () => {
     expect(leasesOf(limiters[0]!)).toMatchObject({ keys: 0, permits: 0, decided: 0, requests: 0 })
   })
 
-  it('of a process that ends without a word are free again within two seconds', async () => {
+  it('permits of a process that ends without notice are free again within two seconds', async () => {
     const rule = { id: 'each', by: 'account', limit: '1000/s', algorithm: 'token-bucket', burst: 1000 } as const
     const { redis, limiters } = await start([rule], 1)
     const client = new Redis(`redis://${redis.authority}`)
@@ -93,32 +92,17 @@ describe('permits of a busy caller that processes hold in advance', () => {
 
   it('permits held in advance are given back when the limit is lowered, and no call beyond the new limit passes', async () => {
     const rule = { id: 'each', by: 'account', limit: '5000/h', algorithm: 'fixed-window' } as const
-    const changes: ((document: SourceDocument) => void)[] = []
-    const center: SourceKind = {
-      name: 'center',
-      options: {},
-      create: () => ({
-        name: 'center',
-        async *watch() {
-          yield { text: JSON.stringify({ rules: [rule] }), version: '1' }
-          yield await new Promise<SourceDocument>(resolve => changes.push(resolve))
-          await new Promise(() => {})
-        },
-      }),
-    }
-    const { limiters } = await start([], 2, { remote: { center: 'here' }, sources: [center] })
+    const center = new RulesCenter(rule)
+    const { limiters } = await start([], 2, center.options)
     const before = await hammer(limiters, () => limiters.every(limiter => leasesOf(limiter).permits > 0))
     const limit = before + 50
-    const taken = Promise.all(limiters.map(limiter => once(limiter.events, 'rules')))
-    for (const change of changes)
-      change({ text: JSON.stringify({ rules: [{ ...rule, limit: `${limit}/h` }] }), version: '2' })
-    await taken
+    await center.change(limiters, { ...rule, limit: `${limit}/h` })
     const after = await hammer(limiters, within(500))
     expect(after).toBeLessThanOrEqual(50)
     expect(after).toBeGreaterThan(0)
   })
 
-  it('of a caller who was blocked, or whose count was reset, in another process are gone within a second', async () => {
+  it('permits of a caller that another process blocks or resets are gone within a second', async () => {
     const rule = { id: 'each', by: 'account', limit: '100000/h', block: 'manual' } as const
     const { limiters } = await start([rule])
     const [one, other] = limiters as [Limiter, Limiter]
@@ -147,7 +131,7 @@ describe('permits of a busy caller that processes hold in advance', () => {
     expect((await limiter.peek(ann)).decisions[0]!.remaining).toBe(4500)
   })
 
-  it('of a window that has not begun, after a reset, are not taken for those of another program', async () => {
+  it('permits of a window that has not begun, after a reset, are not counted as written by another program', async () => {
     const rule = { id: 'first', by: 'account', limit: '400/h', algorithm: 'fixed-window', align: 'first-call' } as const
     const { limiters } = await start([rule])
     const warnings: string[] = []

@@ -1,10 +1,9 @@
-import { once } from 'node:events'
 import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createLimiter } from '../../packages/limiter/src/create/create-limiter.ts'
-import type { SourceKind } from '../../packages/limiter/src/sources/source.ts'
 import { useRedis } from '../helpers/servers/use-redis.ts'
+import { RulesCenter } from '../helpers/sources/rules-center.ts'
 
 const redis = useRedis()
 type Kind = 'memory' | 'Redis'
@@ -148,38 +147,18 @@ describe.each(kinds)('logins that are counted in %s', kind => {
 
   it('a rule whose blocks begin or cease to grow keeps the callers that it blocks', async () => {
     const id = `login-${++rules}`
-    const textOf = (block: unknown) => JSON.stringify({ rules: [{ id, by: 'account', limit: '1/s', block }] })
-    const texts = [textOf('10m')]
-    let wake = (): void => {}
-    const center: SourceKind = {
-      name: 'center',
-      options: {},
-      create: () => ({
-        name: 'center',
-        async *watch() {
-          for (let version = 0; ; version++) {
-            while (texts.length === 0) {
-              await new Promise<void>(resolve => {
-                wake = resolve
-              })
-            }
-            yield { text: texts.shift()!, version: String(version) }
-          }
-        },
-      }),
-    }
+    const ruleOf = (block: unknown) => ({ id, by: 'account', limit: '1/s', block })
+    const center = new RulesCenter(ruleOf('10m'))
     const limiter = await createLimiter({
-      ...{ rules: [], remote: { center: 'here' }, sources: [center], clock: () => START_MS },
+      ...center.options,
+      clock: () => START_MS,
       ...(kind === 'Redis' ? { store: { redis: redis.server.client, timeout: '5s' } } : {}),
     })
     redis.closeLater(limiter)
     for (let i = 0; i < 2; i++) await limiter.check(of('ann'))
     await limiter.peek(of('nobody'))
     for (const block of [growth, '3m', { ...growth, first: '2m' }]) {
-      const taken = once(limiter.events, 'rules')
-      texts.push(textOf(block))
-      wake()
-      await taken
+      await center.change([limiter], ruleOf(block))
       expect(await limiter.blocks()).toEqual([{ rule: id, key: 'ann', leftMs: 10 * MINUTE_MS }])
     }
   })

@@ -84,7 +84,7 @@ async function untilLimit(limiter: Limiter, limit: number, withinMs: number): Pr
 }
 
 describe('limits of single callers', () => {
-  it('come from a function, which may be async, and callers have the default until it has answered', async () => {
+  it('limits of single callers come from a function, which may be async, and the default counts until it has answered', async () => {
     const asked: unknown[] = []
     const from = async (caller: Readonly<Record<string, string>>) => {
       asked.push(caller)
@@ -102,7 +102,7 @@ describe('limits of single callers', () => {
     expect([explained?.limitFrom, asked[0]]).toEqual(['function', { account: 'ann' }])
   })
 
-  it('come from Redis; an override is in force in all processes within a second, and after a restart', async () => {
+  it('limits of single callers come from Redis, and an override is in force in all processes within a second, and after a restart', async () => {
     redis = await startRedis()
     closing.push(() => redis!.close())
     await redis.client.set('limits:ann', '{"limit":"8/h"}')

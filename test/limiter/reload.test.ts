@@ -1,10 +1,9 @@
-import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createLimiter } from '../../packages/limiter/src/create/create-limiter.ts'
 import type { Limiter } from '../../packages/limiter/src/limiter.ts'
 import type { CommonRuleOptions, RuleOptions } from '../../packages/limiter/src/rules/schema/options.ts'
-import type { SourceDocument, SourceKind } from '../../packages/limiter/src/sources/source.ts'
 import type { Verdict } from '../../packages/limiter/src/verdict.ts'
+import { RulesCenter } from '../helpers/sources/rules-center.ts'
 
 const limiters: Limiter[] = []
 
@@ -16,41 +15,10 @@ afterEach(async () => {
 
 /** A limiter whose rules are changed by a config center in this process. */
 async function house(...rules: readonly RuleOptions[]) {
-  const pending: SourceDocument[] = []
-  let wake = (): void => {}
-  let version = 0
-  const documentOf = (rules: readonly RuleOptions[]): SourceDocument => {
-    return { text: JSON.stringify({ rules }), version: `${++version}` }
-  }
-  const center: SourceKind = {
-    name: 'center',
-    options: {},
-    create: () => ({
-      name: 'center',
-      async *watch() {
-        yield documentOf(rules)
-        while (true) {
-          while (pending.length > 0) yield pending.shift()!
-          await new Promise<void>(resolve => {
-            wake = resolve
-          })
-        }
-      },
-    }),
-  }
-  const limiter = await createLimiter({
-    rules: [],
-    remote: { center: 'here' },
-    sources: [center],
-    clock: () => Date.now(),
-  })
+  const center = new RulesCenter(...rules)
+  const limiter = await createLimiter({ ...center.options, clock: () => Date.now() })
   limiters.push(limiter)
-  const change = async (...rules: readonly RuleOptions[]): Promise<void> => {
-    const taken = once(limiter.events, 'rules')
-    pending.push(documentOf(rules))
-    wake()
-    await taken
-  }
+  const change = (...rules: readonly RuleOptions[]): Promise<void> => center.change([limiter], ...rules)
   const call = (options?: { cost?: number; signal?: AbortSignal }): Verdict | Promise<Verdict> =>
     limiter.decide({ method: 'GET', path: '/' }, options)
   const waitingFor = (): Record<string, number> =>

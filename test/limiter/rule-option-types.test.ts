@@ -1,6 +1,6 @@
 import { describe, expect, expectTypeOf, it } from 'vitest'
+import type { AlgorithmName, AlgorithmOptions } from '../../packages/limiter/src/algorithms/index.ts'
 import { algorithms } from '../../packages/limiter/src/algorithms/index.ts'
-import type { AlgorithmName, AlgorithmOptions } from '../../packages/limiter/src/algorithms/options.ts'
 import type { RateLimitOptions } from '../../packages/limiter/src/decorators/annotation.ts'
 import { shapeOf } from '../../packages/limiter/src/rules/schema/option-shape.ts'
 import type { RuleOptions } from '../../packages/limiter/src/rules/schema/options.ts'

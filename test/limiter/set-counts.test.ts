@@ -1,18 +1,9 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createLimiter } from '../../packages/limiter/src/create/create-limiter.ts'
 import type { Limiter, RuleOptions } from '../../packages/limiter/src/index.ts'
-import { type RedisServer, startRedis } from '../helpers/servers/redis-server.ts'
+import { useRedis } from '../helpers/servers/use-redis.ts'
 
-let redis: RedisServer
-beforeAll(async () => {
-  redis = await startRedis()
-})
-afterAll(() => redis.close())
-const closing: Limiter[] = []
-afterEach(async () => {
-  for (const limiter of closing.splice(0)) await limiter.close()
-})
-
+const redis = useRedis()
 const START_MS = Date.UTC(2026, 10, 17)
 let prefixes = 0
 
@@ -20,11 +11,11 @@ async function limiterOf(where: 'memory' | 'Redis', rule: object, clock = () => 
   const limiter = await createLimiter({
     clock,
     ...(where === 'Redis' && {
-      store: { redis: `redis://${redis.authority}`, timeout: '5s', prefix: `s${prefixes++}` },
+      store: { redis: redis.url, timeout: '5s', prefix: `s${prefixes++}` },
     }),
     rules: [{ id: 'r', by: 'account', ...rule } as RuleOptions],
   })
-  closing.push(limiter)
+  redis.closeLater(limiter)
   return limiter
 }
 

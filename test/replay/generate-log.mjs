@@ -1,6 +1,7 @@
 // Writes an access log of invented traffic to standard output: `node test/replay/generate-log.mjs --lines 100000`.
 // Most callers are calm; three abusers are not: a scraper, a password guesser and one that sends bursts.
 import { parseArgs } from 'node:util'
+import { seededRandom } from '../helpers/seeded-random.mjs'
 
 const { values } = parseArgs({
   options: {
@@ -14,13 +15,7 @@ const { values } = parseArgs({
 
 export const abusers = { scraper: '198.51.100.7', guesser: '198.51.100.23', burster: '198.51.100.99' }
 
-let state = Number(values.seed) >>> 0
-function random() {
-  state = (state + 0x6d2b79f5) >>> 0
-  let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-  mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-  return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296
-}
+const random = seededRandom(Number(values.seed))
 
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 const agents = [

@@ -1,5 +1,5 @@
 // What the simulation of leases is asked, and what its answers must be.
-import { seededRandom } from './virtual-time.mjs'
+import { seededRandom } from '../helpers/seeded-random.mjs'
 
 export const ALGORITHMS = ['token-bucket', 'sliding-window', 'fixed-window']
 export const LOADS = [0.5, 0.95, 1.5, 3]

@@ -1,5 +1,6 @@
 // A fleet of processes that lease permits of one store: the code of production on virtual time, behind a simulated network.
-import { seededRandom, VirtualTime } from './virtual-time.mjs'
+import { seededRandom } from '../helpers/seeded-random.mjs'
+import { VirtualTime } from './virtual-time.mjs'
 
 /** Calls are offered in steps of this time. */
 const STEP_MS = 1

@@ -1,6 +1,8 @@
 // A fleet comes back to its store: the code that runs in production, on virtual time and a simulated network.
+
+import { seededRandom } from '../helpers/seeded-random.mjs'
 import { SimulatedStore } from './store.mjs'
-import { seededRandom, VirtualTime } from './virtual-time.mjs'
+import { VirtualTime } from './virtual-time.mjs'
 
 /** As in `FailoverStore`. */
 const [PROBE_MS, STEP_MS] = [50, 250]

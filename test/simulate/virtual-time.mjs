@@ -77,14 +77,3 @@ export class VirtualTime {
 function isBefore(a, b) {
   return a.at < b.at || (a.at === b.at && a.order < b.order)
 }
-
-/** Numbers from 0 to 1 by a seed (mulberry32). */
-export function seededRandom(seed) {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
-  }
-}

@@ -8,8 +8,8 @@ import { processes, services } from './services.ts'
 type Middleware = (request: IncomingMessage, response: ServerResponse, next: () => void) => void
 
 /**
- * A stand-in for the gateway's admin API with plausible figures, for work on the page alone: `npm run dev`.
- * It is no part of what is built.
+ * Creates a stand-in for the gateway's admin API with plausible figures, for work on the page alone: `npm run dev`. It is no part of what
+ * is built.
  */
 export function createFakeAdmin({ crowd = 0 }: { crowd?: number } = {}): Middleware {
   const rules = ruleList(crowd)

@@ -65,7 +65,7 @@ export class Figures {
     return { at: last * 1000, stepMs: 1000, total, rules, loads: {}, adaptive: { reports }, overload }
   }
 
-  /** A longer time: the numbers of one second stand for a whole step. */
+  /** Returns the figures of a longer time: the numbers of one second stand for a whole step. */
   range(seconds: number, rule: string | null): unknown {
     const step = Math.max(5, Math.ceil(seconds / 360))
     const to = Math.floor(Date.now() / 1000 / step) * step
@@ -164,7 +164,7 @@ function loadOf(rule: number, at: number): number {
   return Math.min(1, 0.15 + ((rule * 37) % 100) / 110 + 0.15 * Math.sin(at / 7 + rule))
 }
 
-/** An adaptive rule in front of a service that is overloaded now and then. */
+/** Returns the findings of an adaptive rule in front of a service that is overloaded now and then. */
 function estimateAt(at: number) {
   const wave = Math.sin(at / 25)
   const limit = Math.round(24 + 6 * wave)
@@ -178,7 +178,7 @@ function overloadAt(at: number) {
   return { delayMs: 3 + 18 * excess, utilization: 0.6 + 0.4 * excess, waitMs: 1, share: 1 - 0.2 * excess, shed }
 }
 
-/** A rule that counts tokens: it reserves a little more than is used. */
+/** Returns the costs of a rule that counts tokens: it reserves a little more than is used. */
 function costsAt(at: number) {
   const calls = at % 100_000
   const amounts = {

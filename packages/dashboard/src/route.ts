@@ -5,9 +5,9 @@ export type View = (typeof VIEWS)[number]
 
 export interface Route {
   readonly view: View
-  /** What follows the view in the address, decoded: a rule's id, or where an edited document lives. */
+  /** The parts of the address behind the view, decoded: a rule's id, or the place of an edited document. */
   readonly rest: readonly string[]
-  /** How it is shown: what follows the question mark. */
+  /** The settings of the view: the words behind the question mark. */
   readonly query: Readonly<Record<string, string>>
 }
 
@@ -16,7 +16,7 @@ addEventListener('hashchange', () => {
   hash.value = location.hash
 })
 
-/** Where the page is: `#/rules/per-account`. */
+/** The view and the settings of the address: `#/rules/per-account`. */
 export const route: ReadonlySignal<Route> = computed(() => parseHash(hash.value))
 
 export function parseHash(text: string): Route {
@@ -33,7 +33,7 @@ export function hashOf(view: View, ...rest: readonly string[]): string {
   return `#/${[view, ...rest.map(encodeURIComponent)].join('/')}`
 }
 
-/** The address of a view that is shown in a certain way; what is undefined is left out. */
+/** Returns the address of a view with its settings; undefined settings are left out. */
 export function hashWith(
   query: Readonly<Record<string, string | undefined>>,
   view: View,

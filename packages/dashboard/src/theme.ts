@@ -7,10 +7,10 @@ const NAME = 'diana.theme'
 const kept = localStorage.getItem(NAME)
 const inks = new Map<string, string>()
 
-/** The colours of the page; `auto` follows the system. */
+/** The color scheme of the page; `auto` follows the system. */
 export const theme: Signal<Theme> = signal(THEMES.find(name => name === kept) ?? 'auto')
 
-/** Grows whenever the colours change, so that what is drawn on a canvas is drawn anew. */
+/** A number that grows whenever the colors change, so that canvases are drawn again. */
 export const repaint: Signal<number> = signal(0)
 
 export function chooseTheme(chosen: Theme): void {
@@ -31,7 +31,7 @@ matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
   repaint.value++
 })
 
-/** A colour of the style sheet, for canvases. */
+/** Returns a color of the style sheet, for canvases. */
 export function ink(name: string): string {
   let colour = inks.get(name)
   if (colour === undefined) {

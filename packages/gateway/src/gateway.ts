@@ -132,7 +132,7 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway>
       done(error, sent)
     })
   }
-  // whether Fastify has anything to do for a call
+  // true if Fastify has anything to do for a call
   let isHooked = filters.length > 0
 
   app = fastify({
@@ -242,7 +242,7 @@ async function within(ms: number, ready: Promise<void>): Promise<void> {
   await Promise.race([ready, late]).finally(() => clearTimeout(timer))
 }
 
-/** Returns a test whether an address is believed about those it calls for, by what it would be believed about. */
+/** Returns a test whether the rules trust an address to name the callers that it calls for. */
 function proxyTest(document: LiveDocument): (address: string) => boolean {
   return address => {
     const entry = document.forwardedBy === 'forwarded' ? 'for=192.0.2.1' : '192.0.2.1'

@@ -4,14 +4,21 @@ export {
   type Limit,
   type LuaAlgorithm,
   type Meter,
+  type MeterHeld,
+  type MeterLearning,
+  type MeterMemory,
+  type MeterMigration,
+  type MeterRate,
+  type MeterRedis,
+  type MeterStart,
   type Part,
   type PassResult,
   type Terms,
   type WaitOptions,
 } from './algorithms/algorithm.ts'
-export { algorithms } from './algorithms/index.ts'
 // all of it, since TypeScript lets users augment only interfaces that are exported this way
-export type * from './algorithms/options.ts'
+export type * from './algorithms/index.ts'
+export { algorithms } from './algorithms/index.ts'
 export { type Refusal, refusal } from './answers/answer.ts'
 export { type HeaderLine, rateLimitHeaders } from './answers/headers.ts'
 export type { Call, ClientCertificate } from './call.ts'

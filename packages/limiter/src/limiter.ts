@@ -38,7 +38,7 @@ import type { RuleOptions } from './rules/schema/options.ts'
 import { ruleToInput } from './rules/to-input.ts'
 import type { Verdict } from './verdict.ts'
 
-/** The number of calls of which one is timed; a power of two. */
+/** One call in this number is timed; a power of two. */
 const TIMED_ONE_OF = 128
 
 type Pending = ReturnType<Decider['take']>
@@ -68,7 +68,7 @@ export class Limiter<Id extends string = string> {
   /** Decides a call and counts it, after any wait that its rules ask for. */
   check(call: Call, options?: CheckOptions): Promise<Verdict> {
     try {
-      // what is a promise already stays the same one; an async function would wait for it, three microtasks later
+      // a promise stays the same one; an async function would wait for it, three microtasks later
       return Promise.resolve(this.decide(call, options))
     } catch (error) {
       return Promise.reject(error)
@@ -191,21 +191,21 @@ export class Limiter<Id extends string = string> {
     if (state.counter) await this.#engine.shared.reset(state.counter, key)
   }
 
-  /** Makes a caller have used so much of a rule's limit, as of now; returns how much is left. More than the limit is all of it. */
+  /** Sets how much of a rule's limit a caller has used, as of now; returns how much is left. More than the limit is all of it. */
   async set(rule: Id, who: Who, used: number): Promise<number> {
     this.#engine.assertOpen()
     return await setUsed(this.#engine.ruleNamed(rule), who, used, this.#engine)
   }
 
-  /** Gives a caller back so much of what a rule has counted, such as after a correct login; returns how much is left. */
+  /** Refunds permits that a rule has counted for a caller, such as after a correct login; returns how much is left. */
   async reward(rule: Id, who: Who, permits = 1): Promise<number> {
     this.#engine.assertOpen()
     return await rewardUsed(this.#engine.ruleNamed(rule), who, permits, this.#engine)
   }
 
   /**
-   * Gives a caller of a rule with `credit: true` so many permits beside the limit, in all processes that share the store: calls
-   * that the limit refuses use them up. Returns how many the caller has then.
+   * Gives a caller of a rule with `credit: true` permits beside the limit, in all processes that share the store: calls that the limit
+   * refuses use them up. Returns how many the caller has then.
    */
   async grant(rule: Id, who: Who, permits: number): Promise<number> {
     this.#engine.assertOpen()

@@ -89,7 +89,7 @@ class RuleGate implements Gate {
     if (neverFits(verdict, weight)) throw new LimitedError(verdict)
     const { retryAfterMs } = verdict
     if (retryAfterMs !== Number.POSITIVE_INFINITY) return Math.max(1, Math.ceil(retryAfterMs))
-    // what this process counts wakes the queue by itself: slots that are freed, and rules that change
+    // counts of this process wake the queue by themselves: slots that are freed, and rules that change
     return state.counter === undefined ? Number.POSITIVE_INFINITY : POLL_MS
   }
 }

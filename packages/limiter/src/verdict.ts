@@ -6,7 +6,7 @@ export interface Decision {
   readonly rule: string
   /** The number of calls of cost 1 that may pass in the period; for a bucket with a larger burst, its size. */
   readonly limit: number
-  /** In which so many pass, or such a bucket fills; 0 for a limit on calls under way. */
+  /** The time in which `limit` calls pass, or in which a bucket of this size fills; 0 for a limit on calls under way. */
   readonly periodMs: number
   /** The unit that it counts, if not calls: `tokens`. */
   readonly unit?: string | undefined
@@ -31,7 +31,7 @@ export type Reason = 'overload' | 'limit' | 'queue-full' | 'timeout' | 'denied' 
 
 /**
  * The final cost of a call: by all its rules whose costs can be settled, or by rules of their own units, by their ids. Rules that
- * are not named keep what was charged. /
+ * are not named keep what was charged.
  */
 export type ActualCost = number | Readonly<Record<string, number>>
 

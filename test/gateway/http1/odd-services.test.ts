@@ -26,7 +26,7 @@ async function serveBytes(answer: string | ((socket: Socket, call: string) => vo
 const ask = (method = 'GET', more: readonly string[] = []): string =>
   `${[`${method} /a HTTP/1.1`, 'Host: a', 'Connection: close', ...more].join('\r\n')}\r\n\r\n`
 
-describe('a service that has answered anything is not asked a second time', () => {
+describe('a service that has answered with garbage', () => {
   const garbled: [what: string, bytes: string][] = [
     ['one byte', 'H'],
     ['a part of the version', 'HTTP/1.'],
@@ -51,7 +51,7 @@ describe('a service that has answered anything is not asked a second time', () =
     ['a coding that is none', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nabc'],
     ['headers without end', `HTTP/1.1 200 OK\r\nX: ${'a'.repeat(400_000)}`],
   ]
-  test.each(garbled)('%s', async (_, bytes) => {
+  test.each(garbled)('a service that has answered anything is not asked a second time: %s', async (_, bytes) => {
     for (const method of ['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']) {
       const { port, calls } = await serveBytes(bytes)
       expect([
@@ -115,7 +115,7 @@ describe('heads that common servers send are read', () => {
     ['bare LF at the end of the head', ok.replace('\r\n\r\n', '\r\n\n')],
     ['bare LF before the blank line', ok.replace('\r\n\r\n', '\n\r\n')],
     ['bare LF with an unasked 100', `${unasked}${ok}`.replaceAll('\r\n', '\n')],
-  ])('%s', async (_, bytes) => {
+  ])('a head that common servers send is read: %s', async (_, bytes) => {
     for (const step of [bytes.length, 7, 1]) {
       const { port, calls } = await serveBytes(async socket => {
         socket.setNoDelay(true)

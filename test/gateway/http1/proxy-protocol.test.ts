@@ -124,13 +124,13 @@ describe('a connection that begins with a PROXY header', () => {
   })
 })
 
-describe('a connection is closed without an answer, and reported,', () => {
+describe('a connection without the header of a proxy', () => {
   test.each<[string, string | Buffer]>([
     ['without a header', get],
     ['with a header that is wrong', `PROXY TCP4 203.0.113.9\r\n${get}`],
     ['with a header that does not end', `PROXY ${'x'.repeat(200)}`],
     ['with a header of version 2 that is too long', Buffer.concat([signature, Buffer.from([0x21, 0x11, 0xff, 0xff])])],
-  ])('%s', async (_, bytes) => {
+  ])('a connection is closed without an answer and reported, %s', async (_, bytes) => {
     const { port, log } = await guard()
     expect(await sendRaw(port, bytes)).toBe('')
     expect(log.join()).toContain('without a valid PROXY header (1 connections closed')

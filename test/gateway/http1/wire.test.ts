@@ -67,7 +67,7 @@ describe('on one connection', () => {
   })
 })
 
-describe('an ambiguous request is refused', () => {
+describe('an ambiguous request', () => {
   const chunked = 'Transfer-Encoding: chunked'
   test.each([
     ['a length and a coding', `${head('POST', ['Content-Length: 4', chunked])}0\r\n\r\n`],
@@ -83,7 +83,7 @@ describe('an ambiguous request is refused', () => {
     ['no host', 'GET /a HTTP/1.1\r\n\r\n'],
     ['two hosts', head('GET', ['Host: b', 'Connection: close'])],
     ['no HTTP at all', '\u0016\u0003\u0001\u0000hello\r\n\r\n'],
-  ])('%s', async (_, bytes) => {
+  ])('an ambiguous request is refused: %s', async (_, bytes) => {
     const { port, received } = await guardEcho()
     const answer = await sendRaw(port, bytes)
     const [status] = statusesIn(answer)

@@ -147,18 +147,18 @@ describe('limits for gRPC', () => {
 })
 
 describe('what the gateway answers itself is a status of gRPC', () => {
-  test('UNAVAILABLE if the service cannot be reached', async () => {
+  test('a gRPC call gets UNAVAILABLE if the service cannot be reached', async () => {
     const guarded = await rig.guard({ gateway: { routes: [{ to: 'http://127.0.0.1:1', protocol: 'http2' }] } })
     const { error } = await unary(clientOf(guarded.port), 'one')
     expect([error?.code, error?.details]).toEqual([status.UNAVAILABLE, 'The service cannot be reached.'])
   })
 
-  test('UNIMPLEMENTED if no route takes the call', async () => {
+  test('a gRPC call gets UNIMPLEMENTED if no route takes the call', async () => {
     const guarded = await rig.guard({ gateway: { routes: [{ path: '/other', to: 'http://127.0.0.1:1' }] } })
     expect((await unary(clientOf(guarded.port), 'one')).error?.code).toBe(status.UNIMPLEMENTED)
   })
 
-  test('DEADLINE_EXCEEDED if the service does not begin its answer in time', async () => {
+  test('a gRPC call gets DEADLINE_EXCEEDED if the service does not begin its answer in time', async () => {
     const { client } = await guardEcho(undefined, { timeouts: { headers: '200ms' } })
     expect((await unary(client, 'wait')).error?.code).toBe(status.DEADLINE_EXCEEDED)
   })
@@ -166,20 +166,23 @@ describe('what the gateway answers itself is a status of gRPC', () => {
   test.each([
     ['before the service answers', '/test.Echo/Unary', 'wait'],
     ['after the service has begun to answer', '/test.Echo/Repeat', 'forever'],
-  ])('DEADLINE_EXCEEDED %s once grpc-timeout has passed, and the call ends at the service', async (_, path, word) => {
-    const { url, seen } = await guardEcho()
-    const caller = new Http2Caller(url)
-    rig.later(() => caller.close())
-    const grpc = { 'content-type': 'application/grpc', te: 'trailers', 'grpc-timeout': '300m' }
-    const message = Buffer.concat([Buffer.from([0, 0, 0, 0, word.length]), Buffer.from(word)])
-    const begun = performance.now()
-    const { status, headers, trailers } = await caller.call({ ':method': 'POST', ':path': path, ...grpc }, message)
-    expect([status, headers['grpc-status'] ?? trailers['grpc-status']]).toEqual([200, '4'])
-    expect(performance.now() - begun).toBeGreaterThan(290)
-    await expect.poll(() => seen.join()).toContain('cancelled')
-  })
+  ])(
+    'a gRPC call gets DEADLINE_EXCEEDED %s once grpc-timeout has passed, and the call ends at the service',
+    async (_, path, word) => {
+      const { url, seen } = await guardEcho()
+      const caller = new Http2Caller(url)
+      rig.later(() => caller.close())
+      const grpc = { 'content-type': 'application/grpc', te: 'trailers', 'grpc-timeout': '300m' }
+      const message = Buffer.concat([Buffer.from([0, 0, 0, 0, word.length]), Buffer.from(word)])
+      const begun = performance.now()
+      const { status, headers, trailers } = await caller.call({ ':method': 'POST', ':path': path, ...grpc }, message)
+      expect([status, headers['grpc-status'] ?? trailers['grpc-status']]).toEqual([200, '4'])
+      expect(performance.now() - begun).toBeGreaterThan(290)
+      await expect.poll(() => seen.join()).toContain('cancelled')
+    },
+  )
 
-  test('UNAUTHENTICATED if a filter wants to know who calls', async () => {
+  test('a gRPC call gets UNAUTHENTICATED if a filter wants to know who calls', async () => {
     const { port } = await serveGrpc(rig)
     const routes = [{ to: `http://127.0.0.1:${port}`, protocol: 'http2' }]
     const filters = [{ use: 'api-key', keys: [{ name: 'ann', sha256: 'ab'.repeat(32) }] }]

@@ -26,7 +26,7 @@ async function raw(port: number) {
   return opened
 }
 
-describe('a hostile caller of HTTP/2 is disconnected, and others are not affected:', () => {
+describe('a hostile caller of HTTP/2', () => {
   const headers = (stream: number, flag = 5): Buffer => frame('headers', flag, stream, get)
   const many = (count: number, make: (at: number) => Buffer): Buffer =>
     Buffer.concat(Array.from({ length: count }, (_, at) => make(at)))
@@ -62,7 +62,7 @@ describe('a hostile caller of HTTP/2 is disconnected, and others are not affecte
     ['frames for streams that never were', () => many(2000, () => frame('data', 0, 99, Buffer.from('x')))],
     ['a frame that is larger than it may be', () => frame('data', 0, 1, Buffer.alloc(100_000))],
     ['no frames at all', () => Buffer.alloc(100, 0xff)],
-  ])('%s', async (_, bytes) => {
+  ])('a caller of HTTP/2 is disconnected, and others are not affected: %s', async (_, bytes) => {
     const { port, url } = await guard()
     const { socket, received } = await raw(port)
     socket.write(bytes())

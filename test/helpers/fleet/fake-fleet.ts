@@ -31,7 +31,7 @@ export class FleetDouble implements SharedStore {
     const known = this.#counters.get(id)
     if (known) return known
     const table = this.#memory.createTable(id, meters)
-    const counter = { meters, table, needsRelease: meters.some(({ needsRelease }) => needsRelease) }
+    const counter = { meters, table, needsRelease: meters.some(meter => meter.held !== undefined) }
     this.#counters.set(id, counter)
     return counter
   }

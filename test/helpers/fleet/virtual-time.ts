@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { performance } from 'node:perf_hooks'
 import type { setTimeout as pause } from 'node:timers/promises'
 import { vi } from 'vitest'
+import { seededRandom } from '../seeded-random.mjs'
 
 /** A simulated process: while it is stalled, none of its timers fires. */
 export interface Host {
@@ -30,7 +31,7 @@ export class VirtualTime {
 
   install(seed: number): void {
     vi.spyOn(performance, 'now').mockImplementation(() => this.now)
-    vi.spyOn(Math, 'random').mockImplementation(seeded(seed))
+    vi.spyOn(Math, 'random').mockImplementation(seededRandom(seed))
     vi.stubGlobal('setTimeout', (run: () => void, ms = 0) => this.after(ms, run))
     vi.stubGlobal('clearTimeout', (timer?: { cancel(): void }) => timer?.cancel())
     vi.stubGlobal('setImmediate', (run: () => void) => this.after(0, run))
@@ -81,17 +82,6 @@ export class VirtualTime {
 
 function isLater(a: Timer, b: Timer): boolean {
   return a.at > b.at || (a.at === b.at && a.order > b.order)
-}
-
-/** Numbers from 0 to 1, the same for the same seed (mulberry32). */
-export function seeded(seed: number): () => number {
-  let state = seed | 0
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
 }
 
 /** `setTimeout` of `node:timers/promises`, by the timers of the moment. */

@@ -5,7 +5,8 @@ import { BoundedJudge, uncertaintyOf } from '../../../packages/gateway/src/repla
 import { ExactJudge } from '../../../packages/gateway/src/replay/judging/exact-judge.ts'
 import type { Judge } from '../../../packages/gateway/src/replay/judging/judge.ts'
 import { VirtualTime } from '../../../packages/gateway/src/replay/judging/virtual-time.ts'
-import { type RandomCall, randomCalls, randomFrom, randomRules } from './random-log.ts'
+import { seededRandom } from '../seeded-random.mjs'
+import { type RandomCall, randomCalls, randomRules } from './random-log.ts'
 
 const vocabulary = { ...mergeExtensions({}, []), sections: [] }
 
@@ -20,7 +21,7 @@ export interface Comparison {
 
 /** Judges random calls by random rules with their exact moments, and again with moments cut to ticks. */
 export async function compareBounds(seed: number, tickUs = 1_000_000, size = 800): Promise<Comparison[]> {
-  const random = randomFrom(seed)
+  const random = seededRandom(seed)
   const rules = randomRules(random)
   const calls = randomCalls(random, size)
   const { document, mistakes } = parseText(JSON.stringify(rules), 'random', vocabulary)
@@ -38,7 +39,7 @@ export async function compareBounds(seed: number, tickUs = 1_000_000, size = 800
   const second = await createReplayLimiter(document, { clock: () => 0 })
   const bounded = new BoundedJudge(second, uncertaintyOf(second.rules, tickUs, true), { maxKeys: 1e6 })
   // rules on calls under way need durations, others can do without
-  const hides = seed % 2 === 1 && !second.rules.some(({ meters }) => meters.some(meter => meter.needsRelease))
+  const hides = seed % 2 === 1 && !second.rules.some(({ meters }) => meters.some(meter => meter.held !== undefined))
   for (const logged of shuffled(calls, tickUs, random)) {
     bounded.add(logged.call, hides ? { ...logged, durationUs: Number.NaN } : logged)
   }

@@ -6,17 +6,6 @@ export interface RandomCall extends LoggedCall {
   readonly call: Call
 }
 
-/** A seeded source of random numbers (mulberry32). */
-export function randomFrom(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296
-  }
-}
-
 type Random = () => number
 
 export function pick<Item>(random: Random, items: readonly Item[]): Item {

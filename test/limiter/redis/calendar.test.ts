@@ -312,6 +312,6 @@ describe('shares of calendar limits', () => {
     const state = new Float64Array(3)
     const moment = at('2026-02-28T12:00Z')
     expect(shares.map(meter => meter.remaining(state, 0, moment))).toEqual([4, 3, 3])
-    for (const meter of shares) expect(meter.endsAt!(state, 0, moment)).toBe(at('2026-03-30T22:00Z'))
+    for (const meter of shares) expect(meter.rate!.endsAt!(state, 0, moment)).toBe(at('2026-03-30T22:00Z'))
   })
 })

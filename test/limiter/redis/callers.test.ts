@@ -109,7 +109,7 @@ describe('several processes', () => {
     laterUs: fc.oneof(fc.constant(0), fc.nat(700_000), fc.nat(9 * SECOND)),
   })
 
-  it('answer as one would', async () => {
+  it('several processes answer as one would', async () => {
     let run = 0
     const walk = fc.asyncProperty(
       fc.constantFrom(...meters),
@@ -138,7 +138,7 @@ describe('several processes', () => {
     await fc.assert(walk, { numRuns: randomRuns(10) })
   })
 
-  it('never admit more than the limit', async () => {
+  it('several processes never admit more than the limit', async () => {
     const fleet = Array.from({ length: 3 }, () => createStore({ now: () => NOON }))
     const counters = fleet.map(store => createCounter(store, oncePerHour))
     const callers = callersFrom(0, 300)

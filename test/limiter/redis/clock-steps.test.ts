@@ -140,7 +140,7 @@ it('a step of the clock of Redis is reported once, and a late answer is none', a
     },
     { prefix: `steps${++round}`, now: () => Math.round((performance.timeOrigin + performance.now()) * 1000) + aheadUs },
   )
-  store.watch({ countsLost: () => {}, clockStepped: byMs => steps.push(byMs) })
+  store.watch({ countsLost: () => {}, clockStepped: byMs => steps.push(byMs), recalled: () => {} })
   const meters = [slidingWindow.meter({ count: 100, periodMs: 1000 }, {})]
   const counter = store.createCounter({ id: 'rule', algorithm: 'any', enforced: true, meters })
   const take = () => store.take([{ ...redisCharge(counter), key: 'someone', cost: 1 }])

@@ -53,7 +53,7 @@ const take = (store: RedisStore, counters: readonly RedisCounter[], cost = 1) =>
 }
 
 describe('a Cluster of three masters', () => {
-  it.each(timelines)('answers every table of moments: $title', async timeline => {
+  it.each(timelines)('a Cluster answers every table of moments: $title', async timeline => {
     const judge = createStoreDecider(await createStore(), compileRule(timeline.rule))
     const start = now
     await runTimeline(timeline, (atMs, cost, key) => {
@@ -73,7 +73,7 @@ describe('a Cluster of three masters', () => {
     expect(before).toEqual([9, 19, 0, 29])
   })
 
-  it('decides by one script what several rules count of one caller', async () => {
+  it('a Cluster decides by one script what several rules count of one caller', async () => {
     const { send } = await connectRedis(cluster.client)
     let scripts = 0
     const store = new RedisStore(
@@ -92,7 +92,7 @@ describe('a Cluster of three masters', () => {
     expect(scripts).toBe(1)
   })
 
-  it('lists the callers of a rule on all masters', async () => {
+  it('a Cluster lists the callers of a rule on all masters', async () => {
     const { send, isCluster, masters } = await connectRedis(cluster.client)
     const store = new RedisStore(send, { isCluster, masters, now: () => now })
     closing.push(() => store.close())
@@ -158,7 +158,7 @@ describe('a Cluster of three masters', () => {
     expect(await left(store, places)).toBe(3)
   })
 
-  it('reserves in several slots together, and settles each', async () => {
+  it('a Cluster reserves in several slots together, and settles each', async () => {
     const store = await createStore()
     const counters = [createCounter(store, 'wide', 100), createCounter(store, 'narrow', 60)]
     const reserve = async (cost: number, reservation: number) => {

@@ -11,7 +11,7 @@ const die = fc.nat(20_000)
 const limit = fc.record({ count: fc.constantFrom(1, 2, 3, 5, 10, 20), periodMs: fc.constantFrom(1000, 7000, 60_000) })
 
 describe('a key whose limit changes from call to call', () => {
-  it.each(Object.keys(limitSubjects))(
+  it.each([...limitSubjects.keys()])(
     'memory and Redis give the same answers and admit no more than the largest limit: %s',
     async name => {
       await fc.assert(

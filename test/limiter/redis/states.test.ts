@@ -58,7 +58,7 @@ describe.each([
 })
 
 describe('a refund in Redis', () => {
-  it('of a call that waits is ignored after a reset, also if the caller had nothing stored then', async () => {
+  it('a refund of a call that waits is ignored after a reset, also if the caller had nothing stored then', async () => {
     let now = NOON
     const options = { now: () => now, forgetsLimits: true }
     const store = new RedisStore(([command, ...args]) => server.client.call(command!, ...args), options)

@@ -106,7 +106,7 @@ const limits: readonly Limit[] = [
 ]
 
 describe.each(subjects)('versions of a %s side by side', (name, algorithm, allows) => {
-  it('admit no more than the larger limit: 10/s and 100/h admit 310 at most in 30 s', async () => {
+  it('versions of a rule admit no more than the larger limit: 10/s and 100/h admit 310 at most in 30 s', async () => {
     const processes = new Processes(name)
     const counted = [limits[0]!, limits[1]!].map(limit => {
       const store = processes.start()
@@ -125,7 +125,7 @@ describe.each(subjects)('versions of a %s side by side', (name, algorithm, allow
     expect(admitted).toBeGreaterThan(250)
   })
 
-  it('admit a call only if the version that admits it allows it, counting the calls of all versions', async () => {
+  it('a call is admitted only if its version allows it, which counts the calls of all versions', async () => {
     const step = fc.record({
       who: fc.nat(2),
       passUs: fc.constantFrom(0, 0, 1, 30_000, 200_000, 1_100_000, 11_000_000),
@@ -191,7 +191,7 @@ describe('versions of different algorithms side by side', () => {
 })
 
 describe.each(subjects)('versions of a %s, while the clock steps and Redis is flushed', (name, algorithm, allows) => {
-  it('never admit more than since the last loss or step forward, and all that they may after one period', async () => {
+  it('versions of a rule never admit more than the limit since the last loss or step forward, and all of it after one period', async () => {
     const step = fc.record({
       what: fc.constantFrom('call', 'call', 'call', 'call', 'call', 'back', 'forward', 'flush'),
       who: fc.nat(1),
@@ -251,7 +251,7 @@ describe.each(subjects)('versions of a %s, while the clock steps and Redis is fl
 })
 
 describe.each(subjects)('a %s whose limit is changed to and fro', (name, algorithm) => {
-  it('counts in Redis what it counts in memory', async () => {
+  it('a rule whose limit is changed to and fro counts in Redis as in memory', async () => {
     const step = fc.record({
       what: fc.constantFrom('call', 'call', 'call', 'change', 'refund'),
       passUs: fc.constantFrom(0, 1, 30_000, 1_100_000, 40_000_000, 250_000_000),

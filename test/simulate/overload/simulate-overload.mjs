@@ -1,5 +1,6 @@
 // Callers, an adaptive limit and a service, in virtual time.
-import { seededRandom, VirtualTime } from '../virtual-time.mjs'
+import { seededRandom } from '../../helpers/seeded-random.mjs'
+import { VirtualTime } from '../virtual-time.mjs'
 
 const START_MS = 1_000_000
 
@@ -53,7 +54,7 @@ export function simulateOverload({
       const end = ending => {
         if (isOver) return
         isOver = true
-        meter?.end(state, 0, nowUs(), 1, now, ending)
+        meter?.held.learns.end(state, 0, nowUs(), 1, now, ending)
         if (ending !== 'answered') return
         const entry = second()
         entry.good++
@@ -70,7 +71,7 @@ export function simulateOverload({
     time.after((-Math.log(1 - random()) / perSecond) * 1000, arrive)
   }
   const look = () => {
-    if (meter) run.limits.push([time.now, meter.estimate(state, 0, nowUs())])
+    if (meter) run.limits.push([time.now, meter.held.learns.estimate(state, 0, nowUs())])
     time.after(100, look)
   }
   for (const [ms, change] of events) time.at(ms, () => change(service, time, random))

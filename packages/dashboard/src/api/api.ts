@@ -75,7 +75,7 @@ export interface CallerQuestion extends RefusalQuestion {
 /** A caller of a rule: by the id of their row, or by their value of the rule's one dimension. */
 export type NamedCaller = { readonly rule: string } & ({ readonly caller: string } | { readonly key: string })
 
-/** What is empty is left out. */
+/** Writes a query; empty values are left out. */
 function queryOf(question: object): string {
   const given = Object.entries(question).filter(([, value]) => value !== '' && value !== false && value !== undefined)
   return new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()

@@ -1,4 +1,4 @@
-/** What the admin API says when it does not do what it was asked; status 0 is a gateway that cannot be reached. */
+/** A refusal of the admin API; status 0 stands for a gateway that cannot be reached. */
 export class Problem extends Error {
   readonly status: number
   readonly body: Readonly<Record<string, unknown>>

@@ -6,16 +6,16 @@ const NAME = 'diana.token'
 /** The admin token of this tab; empty where none is needed. */
 export const token: Signal<string> = signal(sessionStorage.getItem(NAME) ?? '')
 
-/** Who looks at the page, as the gateway knows them. */
+/** The user of the page, as the gateway knows them. */
 export const session: Signal<Session | undefined> = signal(undefined)
 
-/** Whether this tab may change anything; a gateway without tokens lets everybody. */
+/** True if this tab may change something; a gateway without tokens lets every tab change everything. */
 export const mayChange: ReadonlySignal<boolean> = computed(() => (session.value?.role ?? 'operator') === 'operator')
 
-/** Why the gateway does not let this tab in, if it says more than that a token is needed. */
+/** The reason why the gateway refuses this tab, if it is more than a missing token. */
 export const refusal: Signal<string | undefined> = signal(undefined)
 
-/** Whether the gateway asked for a token that this tab does not have. */
+/** True if the gateway has asked for a token that this tab does not have. */
 export const tokenIsAsked: Signal<boolean> = signal(false)
 
 export function keepToken(text: string): void {

@@ -63,7 +63,7 @@ interface BlockPanelProps {
   readonly onBlock: ((rule: string, key: string, period: string) => void) | undefined
 }
 
-/** Who is blocked, by rules and by hand, and a way to block a caller by name. */
+/** Shows the callers that are blocked, by rules and by hand, and a way to block a caller by name. */
 export function BlockPanel({ blocks, onLift, onBlock }: BlockPanelProps): JSX.Element {
   const { callers: texts } = viewMessages.value
   const blocking = (rules.value ?? []).filter(({ canBlock, by }) => canBlock === true && by.length === 1)
@@ -131,7 +131,7 @@ function BlockTable({ blocks, onLift }: Pick<BlockPanelProps, 'blocks' | 'onLift
   )
 }
 
-/** A caller's name as it fits into a sentence. */
+/** Returns a caller's name as it fits into a sentence. */
 export function nameOf(key: string): string {
   return makeVisible(key).slice(0, 60)
 }

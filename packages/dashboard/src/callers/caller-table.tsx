@@ -20,7 +20,7 @@ interface CallerTableProps {
   readonly onTerms: ((caller: Caller) => void) | undefined
 }
 
-/** Who calls: what they did lately, how far they are from the limit, and what can be done about it. */
+/** Shows callers: their last calls, their distance from the limit, and the actions for each. */
 export function CallerTable({ callers, onBlock, onReset, onTerms }: CallerTableProps): JSX.Element {
   const { columns: titles, callers: texts, views } = viewMessages.value
   const columns: Column[] = [
@@ -90,7 +90,7 @@ export function CallerTable({ callers, onBlock, onReset, onTerms }: CallerTableP
   )
 }
 
-/** Whether callers of a rule can have a limit of their own, or credit. */
+/** Returns true if callers of a rule can have a limit of their own, or credit. */
 function hasTerms(rule: string): boolean {
   return rules.value?.some(({ id, canOverride, hasCredit }) => id === rule && (canOverride || hasCredit)) === true
 }
@@ -124,7 +124,7 @@ function Count({ count, error, sign }: { count: number; error: number; sign: str
   )
 }
 
-/** Whether a rule counts all calls together, so that there is no caller to name. */
+/** Returns true if a rule counts all calls together, so that it has no callers. */
 function isOfAll(rule: string): boolean {
   return rules.value?.find(({ id }) => id === rule)?.by.length === 0
 }

@@ -5,8 +5,8 @@ interface Row {
 }
 
 /**
- * The rows in their order; while a pointer or the focus is on them they stay in their places and none disappears, though their
- * numbers change, so that a click hits what was aimed at.
+ * Returns the rows in their order. While a pointer or the focus is on them, they stay in their places and none disappears, though their
+ * numbers change: a click then hits its target.
  */
 export function holdOrder<Item extends Row>(
   before: readonly Item[],
@@ -27,7 +27,7 @@ interface Held<Item> {
   >
 }
 
-/** `subject` is what was asked for: other rows of another question are not held. */
+/** Holds the order of rows; `subject` is the question behind them, since rows of another question are not held. */
 export function useHeldOrder<Item extends Row>(rows: readonly Item[], subject: string): Held<Item> {
   const held = useRef({ points: false, focuses: false })
   const kept = useRef<{ subject: string; rows: readonly Item[] }>({ subject, rows: [] })

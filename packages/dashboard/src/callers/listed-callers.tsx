@@ -12,7 +12,7 @@ interface ListedCallersProps<Row> {
   /** Names the table in the style sheet. */
   readonly kind: string
   readonly rows: readonly Row[]
-  /** What stands beside the caller and the rule. */
+  /** The columns beside the caller and the rule. */
   readonly columns: readonly { readonly title: string; readonly text: (row: Row) => string }[]
   /** Undefined if this token may not change anything. */
   readonly action: { readonly title: string; readonly onAct: (row: Row) => void } | undefined

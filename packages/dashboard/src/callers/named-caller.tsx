@@ -7,13 +7,13 @@ interface NamedCallerProps {
   readonly rules: readonly Rule[]
   readonly rule: Rule
   readonly value: string
-  /** What the field is for, by the name of the dimension. */
+  /** Returns the label of the field, by the name of the dimension. */
   readonly label: (by: string) => string
   readonly onRule: (id: string) => void
   readonly onValue: (value: string) => void
 }
 
-/** The fields that name a caller who is not in the list: a rule, and the value that it counts by. */
+/** Shows the fields that name a caller who is not in the list: a rule, and the value that it counts by. */
 export function NamedCallerFields({ rules, rule, value, label, onRule, onValue }: NamedCallerProps): JSX.Element {
   const by = rule.by[0] ?? ''
   return (

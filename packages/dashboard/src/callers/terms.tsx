@@ -20,7 +20,7 @@ interface TermsPanelProps {
   readonly act: Act | undefined
 }
 
-/** The limits that operators have given single callers, and a way to give one, or credit, by name. */
+/** Shows the limits that operators have given single callers, and a way to give one, or credit, by name. */
 export function TermsPanel({ overrides, act }: TermsPanelProps): JSX.Element {
   const { terms } = viewMessages.value
   const open = (rules.value ?? []).filter(({ canOverride, hasCredit }) => canOverride || hasCredit)
@@ -89,7 +89,7 @@ interface TermsDialogProps {
   readonly onBack: () => void
 }
 
-/** The limit and the credit of one caller. */
+/** Shows the limit and the credit of one caller. */
 export function TermsDialog({ caller, act, onBack }: TermsDialogProps): JSX.Element | null {
   const { callers: texts, terms } = viewMessages.value
   const rule = rules.value?.find(({ id }) => id === caller.rule)

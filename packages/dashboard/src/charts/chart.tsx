@@ -10,11 +10,11 @@ import { Plot, plain, timeAxis, valueAxis } from './plot.tsx'
 
 const HEIGHT = 260
 
-/** What is drawn: moments in seconds, and calls per second at each; null if nothing is known. */
+/** The curves of a chart: moments in seconds, and calls per second at each; null if nothing is known. */
 export interface ChartData {
   readonly seconds: readonly number[]
   readonly rates: Readonly<Record<Count, readonly (number | null)[]>>
-  /** The same of the time before, if it is compared. */
+  /** The curves of the time before, if they are compared. */
   readonly before?: Readonly<Record<'allowed' | 'refused', readonly (number | null)[]>> | undefined
 }
 
@@ -61,7 +61,7 @@ export function Chart({ label, subject, data, onZoom }: ChartProps): JSX.Element
   )
 }
 
-/** The numbers under the pointer. */
+/** Shows the numbers under the pointer. */
 function Readout(props: {
   readonly pointed: Signal<number | undefined>
   readonly drawn: { readonly current: ChartData | undefined }
@@ -142,7 +142,7 @@ function options(
   }
 }
 
-/** The line between passing and being refused. */
+/** Draws the line between admitted and refused calls. */
 function drawZero({ ctx, bbox, valToPos }: UPlot): void {
   const y = Math.round(valToPos(0, 'y', true)) + 0.5
   ctx.save()

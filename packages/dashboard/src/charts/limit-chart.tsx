@@ -9,7 +9,7 @@ import { Plot, plain, timeAxis, valueAxis } from './plot.tsx'
 
 const HEIGHT = 200
 
-/** The limit that an adaptive rule has found and the calls in flight, with the latency on an axis of its own. */
+/** Shows the limit that an adaptive rule has found and the calls in flight, with the latency on an axis of its own. */
 export function LimitChart({ rule, label }: { rule: string; label: string }): JSX.Element {
   return <Plot label={label} height={HEIGHT} subject={rule} options={options} data={now => dataOf(rule, now)} />
 }

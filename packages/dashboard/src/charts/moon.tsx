@@ -2,7 +2,7 @@ import type { JSX } from 'preact'
 import { formatShare } from '../i18n/format.ts'
 import { messages } from '../i18n/index.ts'
 
-/** The lit part of a moon of radius 8: new at 0, full at 1. */
+/** Returns the lit part of a moon of radius 8: new at 0, full at 1. */
 export function litPath(share: number): string {
   const lit = Math.min(1, Math.max(0, share))
   if (lit === 0) return ''
@@ -10,7 +10,7 @@ export function litPath(share: number): string {
   return `M9 1a8 8 0 0 1 0 16A${width.toFixed(2)} 8 0 0 ${lit < 0.5 ? 0 : 1} 9 1z`
 }
 
-/** The load of a rule: a moon that is full when the busiest caller is at the limit. */
+/** Shows the load of a rule: a moon that is full when the busiest caller is at the limit. */
 export function Load({ share, withBar = false }: { share: number | undefined; withBar?: boolean }): JSX.Element {
   const { load, columns } = messages.value
   if (share === undefined) return <span class="load idle" title={load.none} aria-hidden="true" />

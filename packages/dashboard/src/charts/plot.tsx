@@ -10,15 +10,15 @@ import { ink, repaint } from '../theme.ts'
 interface PlotProps {
   readonly label: string
   readonly height: number
-  /** What is drawn; the plot is drawn again at once if it changes. */
+  /** The subject of the plot; the plot is drawn again at once if it changes. */
   readonly subject: string | undefined
   readonly options: (width: number) => UPlot.Options
   readonly data: (now: number) => UPlot.AlignedData
-  /** Whether arrow keys move a pointer over it. */
+  /** True if arrow keys move a pointer over the plot. */
   readonly isExplored?: boolean
 }
 
-/** A plot over time that moves with each second, and follows colors, language and the width of its box. */
+/** Shows a plot over time that moves with each second, and follows colors, language and the width of its box. */
 export function Plot({ label, height, subject, options, data, isExplored = false }: PlotProps): JSX.Element {
   const box = useRef<HTMLDivElement>(null)
   const plot = useRef<UPlot | undefined>(undefined)
@@ -74,7 +74,7 @@ function movePointer(plot: UPlot, step: number): void {
   if (moment !== undefined) plot.setCursor({ left: plot.valToPos(moment, 'x'), top: 0 })
 }
 
-/** What all plots have in common; the page has a legend of its own. */
+/** The options that all plots share; the page has a legend of its own. */
 export const plain = { legend: { show: false }, cursor: { show: false }, padding: [8, 8, 0, 0] } as const
 
 const font = '12px ui-sans-serif, system-ui, sans-serif'
@@ -88,7 +88,7 @@ export function valueAxis(): UPlot.Axis {
   return { stroke: ink('muted'), font, grid: { stroke: ink('line'), width: 1 }, ticks: { show: false }, size: 52 }
 }
 
-/** As much of a moment as tells it from the next one on the axis. */
+/** Writes each moment with the parts that differ from the next one on the axis: a day, a time, or both. */
 function times(_plot: UPlot, seconds: number[], _axis: number, _space: number, increment: number): string[] {
   const locale = language.peek() === 'zh' ? 'zh-CN' : 'en-GB'
   const time: Intl.DateTimeFormatOptions = { hour: '2-digit', minute: '2-digit' }

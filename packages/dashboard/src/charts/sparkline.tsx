@@ -8,7 +8,7 @@ import { prepare } from './canvas.ts'
 
 const LENGTH = 60
 
-/** The last minute of a rule in a thumb's width: passed above the line, refused below. */
+/** Shows the last minute of a rule in a thumb's width: admitted calls above the line, refused ones below. */
 export function Sparkline({ rule }: { rule: string }): JSX.Element {
   const canvas = useRef<HTMLCanvasElement>(null)
   useSignalEffect(() => {

@@ -5,7 +5,7 @@ import type { Caller } from '../api/generated.ts'
 import { ink, repaint } from '../theme.ts'
 import { prepare } from './canvas.ts'
 
-/** Ten minutes of one caller: calls, and of these the refused ones. */
+/** Shows ten minutes of one caller: calls, and the refused ones among them. */
 export function Timeline({ timeline }: { timeline: Caller['timeline'] }): JSX.Element {
   const canvas = useRef<HTMLCanvasElement>(null)
   const paint = () => canvas.current && timeline && draw(canvas.current, timeline)

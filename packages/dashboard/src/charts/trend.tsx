@@ -9,11 +9,11 @@ interface TrendProps {
   /** Bars above the line, and below it; each side has a scale of its own. */
   readonly above: readonly (number | null)[]
   readonly below?: readonly number[]
-  /** What fills the upper side; the highest bar unless given. */
+  /** The value that fills the upper side; the highest bar unless given. */
   readonly full?: number
 }
 
-/** The last minutes in a thumb's width, as bars. */
+/** Shows the last minutes in a thumb's width, as bars. */
 export function Trend({ label, above, below, full }: TrendProps): JSX.Element {
   const canvas = useRef<HTMLCanvasElement>(null)
   const paint = () => canvas.current && draw(canvas.current, { label, above, below: below ?? [], full: full ?? 0 })

@@ -37,8 +37,8 @@ export interface CodeEditorOptions {
 const CHECK_AFTER_MS = 300
 
 /**
- * A YAML editor. It lives in a shadow root, where its styles are adopted style sheets: in the document they would be
- * style elements, which a strict Content-Security-Policy refuses.
+ * Creates a YAML editor. It lives in a shadow root, where its styles are adopted style sheets: in the document they would be style
+ * elements, which a strict Content-Security-Policy refuses.
  */
 export function createCodeEditor(host: HTMLElement, options: CodeEditorOptions): CodeEditor {
   const { label, isReadOnly, schema, check, onChange, onSave } = options
@@ -135,7 +135,7 @@ function open(host: HTMLElement, text: string, extensions: Extension): EditorVie
 }
 
 /**
- * Text written over a selection is put in its place here: Chromium would keep the looks of what it replaces in a style
+ * Returns true if it has put the text in place of the selection itself: Chromium would keep the looks of the old text in a style
  * attribute, which a strict policy refuses with an error in the console.
  */
 function replaceSelection(event: InputEvent, view: EditorView): boolean {

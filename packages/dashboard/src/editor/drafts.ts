@@ -1,7 +1,7 @@
 import { type ReadonlySignal, type Signal, signal } from '@preact/signals'
 import type { RuleDocument, Where } from '../api/generated.ts'
 
-/** What is being written, and the document it was read from. */
+/** A text in the editor, and the document that it was read from. */
 export interface Draft {
   readonly base: RuleDocument
   readonly text: string
@@ -20,25 +20,25 @@ export class DraftKeeper {
     return this.#draft
   }
 
-  /** What was typed. */
+  /** Notes the text that was typed. */
   typed(text: string): void {
     const draft = this.#draft.peek()
     if (draft && draft.text !== text) this.#draft.value = { ...draft, text }
   }
 
-  /** The text is at its source now, under a new version. */
+  /** Notes that the text is at its source now, under a new version. */
   saved(base: RuleDocument): void {
     const text = this.#draft.peek()?.text ?? base.text
     this.#draft.value = { base, text }
   }
 
-  /** Another text than the one that was typed. */
+  /** Replaces the typed text by another one. */
   replace(base: RuleDocument, text: string): void {
     this.#draft.value = { base, text }
     this.#setText?.(text)
   }
 
-  /** An editor shows the draft from now on; returns what ends this. */
+  /** Shows the draft in an editor from now on; returns a function that ends this. */
   attach(setText: (text: string) => void): () => void {
     this.#setText = setText
     return () => {

@@ -5,7 +5,7 @@ import { formatNumber } from '../i18n/format.ts'
 import { viewMessages } from '../i18n/views/index.ts'
 import { useAnswer } from '../parts/answer.tsx'
 
-/** What a text would have done to the calls of the last minutes. */
+/** Shows the effect that a text would have had on the calls of the last minutes. */
 export function Foretold({ where, text }: { where: Where; text: string }): JSX.Element {
   const { editor: texts, loading } = viewMessages.value
   const { answer, problem } = useAnswer(() => api.preview(where, text), [where, text])

@@ -10,7 +10,7 @@ const colours = HighlightStyle.define([
   { tag: [tags.punctuation, tags.separator, tags.brace, tags.squareBracket], color: 'var(--muted)' },
 ])
 
-/** The editor in the colours of the page; they come in through the shadow root as custom properties. */
+/** The looks of the editor, in the colors of the page; they come in through the shadow root as custom properties. */
 export const look: Extension = [
   syntaxHighlighting(colours),
   EditorView.theme({

@@ -24,7 +24,7 @@ describe('merging the changes of two people', () => {
       0,
     ],
     ['nothing of mine', old, old.replace('1/s', '7/s'), old.replace('1/s', '7/s'), 0],
-  ])('%s', (_name, mine, theirs, text, conflicts) => {
+  ])('two changes are merged: %s', (_name, mine, theirs, text, conflicts) => {
     expect(mergeTexts(old, mine, theirs)).toEqual({ text, conflicts })
   })
 

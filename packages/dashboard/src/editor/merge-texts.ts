@@ -79,7 +79,7 @@ function editsOf(before: readonly string[], after: readonly string[]): Edit[] {
   })
 }
 
-/** Each with its line break. */
+/** Returns the lines of a text, each with its line break. */
 function linesOf(text: string): string[] {
   return text.split(/(?<=\n)/)
 }

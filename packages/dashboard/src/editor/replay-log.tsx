@@ -9,7 +9,7 @@ import { problemOf } from '../parts/answer.tsx'
 /** Longer logs are for the command line. */
 const MOST_BYTES = 1024 * 1024
 
-/** What the document would have done to an access log: one that is chosen here, or the gateway's own. */
+/** Shows the effect that the document would have had on an access log: one that is chosen here, or the gateway's own. */
 export function ReplayLog({ where, text }: { readonly where: Where; readonly text: string }): JSX.Element {
   const { editor: texts, loading } = viewMessages.value
   const [answer, setAnswer] = useState<LogReplay | undefined>(undefined)

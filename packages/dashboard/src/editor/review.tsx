@@ -19,7 +19,7 @@ export interface ReviewProps {
   readonly base: RuleDocument
   readonly text: string
   readonly title?: string
-  /** What the button says that leaves the review. */
+  /** The text of the button that leaves the review. */
   readonly backText?: string
   /** The document was changed meanwhile: this is how it stands now, and the text on top of it. */
   readonly onMerged: (base: RuleDocument, text: string) => void
@@ -28,7 +28,7 @@ export interface ReviewProps {
   readonly onBack: () => void
 }
 
-/** The last look before a change is in force: the difference, what it would have done, and why it is made. */
+/** Shows a change for the last time before it is in force: the difference, its effect on past calls, and the reason for it. */
 export function Review({ where, base, text, title, backText, onMerged, onSaved, onBack }: ReviewProps): JSX.Element {
   const { editor: texts } = viewMessages.value
   const [theirs, setTheirs] = useState<RuleDocument | undefined>(undefined)
@@ -43,7 +43,7 @@ export function Review({ where, base, text, title, backText, onMerged, onSaved, 
   const save = async () => {
     setSaving(true)
     try {
-      // what was typed a moment ago may not be in the text yet
+      // the last letters may not be in the text yet
       const noted =
         isNoted && comment.trim() !== '' ? (await api.changes(where, text, comment.trim())).noted : undefined
       const written = noted ?? text
@@ -125,7 +125,7 @@ function Difference({ before, after, label }: { before: string; after: string; l
   )
 }
 
-/** What the gateway found that the check while writing had not. */
+/** Shows the mistakes that the gateway found and the check in the editor had not. */
 function ServerMistakes({ problem }: { problem: Problem }): JSX.Element {
   const { editor: texts } = viewMessages.value
   const mistakes = (problem.body.mistakes ?? []) as readonly Mistake[]

@@ -20,7 +20,7 @@ export interface Suggestion {
   readonly kind: Place['kind']
 }
 
-/** What the schema allows at a place. */
+/** Returns the options that the schema allows at a place. */
 export function suggest(schema: Schema, { path, kind }: Place): Suggestion[] {
   let found = alternatives(schema)
   for (const step of path) found = found.flatMap(one => below(one, step)).flatMap(alternatives)

@@ -17,7 +17,7 @@ interface UndoProps {
   readonly onBack: () => void
 }
 
-/** The document as it stands now, without one change; later changes of others stay. */
+/** Returns the document as it is now, without one change; later changes of others stay. */
 export async function withoutChange({ where, before, after }: AppliedChange): Promise<Draft> {
   const base = await api.document(where)
   return { base, text: mergeTexts(after, before, base.text).text }

@@ -15,7 +15,7 @@ interface VersionsProps {
   readonly onRollBack: (text: string) => void
 }
 
-/** What stood there before, what replaced it and why, and the way back. */
+/** Shows the earlier versions of a document, the change that replaced each, and the way back. */
 export function Versions({ where, version, onRollBack }: VersionsProps): JSX.Element | null {
   const { editor: texts } = viewMessages.value
   const { answer } = useAnswer(() => api.versions(where), [where, version])
@@ -44,7 +44,7 @@ export function Versions({ where, version, onRollBack }: VersionsProps): JSX.Ele
   )
 }
 
-/** The change that replaced a version: which rules, why, by which user and from which address. */
+/** Shows the change that replaced a version: its rules, its reason, and the user and address that made it. */
 function ReplacedBy({
   version: { from, who, comment, rules = [], changed = 0 },
 }: {

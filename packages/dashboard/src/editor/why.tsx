@@ -16,7 +16,7 @@ interface WhyProps {
   readonly onNote: (isNoted: boolean) => void
 }
 
-/** Why a change is made, and whether that stands above the rule, too. */
+/** Shows the fields for the reason of a change, which may stand above the rule, too. */
 export function Why({ comment, isNoted, change, onComment, onNote }: WhyProps): JSX.Element {
   const { review: texts } = changeMessages.value
   const hasRule = change?.rules.some(({ change: kind }) => kind !== 'removed') === true
@@ -63,7 +63,7 @@ export function OddRules({ change }: { readonly change: DocumentChange }): JSX.E
   )
 }
 
-/** Which rules a change adds, changes and removes. */
+/** Shows the rules that a change adds, changes and removes. */
 export function ChangedRules({ change }: { readonly change: DocumentChange }): JSX.Element | null {
   const { review: texts } = changeMessages.value
   const { rules, others } = change

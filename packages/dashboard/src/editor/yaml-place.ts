@@ -1,26 +1,26 @@
-/** Where a cursor stands in a YAML text: below which keys, and whether a key or a value is being written. */
+/** The place of a cursor in a YAML text: the keys above it, and whether a key or a value is being written. */
 export interface Place {
   /** Keys from the top down; `[]` is an item of a list. */
   readonly path: readonly string[]
   readonly kind: 'key' | 'value'
-  /** What of it is already written. */
+  /** The part of the word that is already written. */
   readonly prefix: string
 }
 
 interface Entry {
-  /** Where each dash of the line stands. */
+  /** The column of each dash of the line. */
   readonly dashes: readonly number[]
-  /** Where the text after the dashes begins. */
+  /** The column of the text after the dashes. */
   readonly column: number
   readonly key: string | undefined
-  /** What stands after the dashes and the key. */
+  /** The text after the dashes and the key. */
   readonly rest: string
 }
 
 const LINE = /^(\s*)((?:-\s+|-$)*)(.*)$/
 const KEY = /^(["']?)([\w.:/-]+?)\1\s*:(?:\s+(.*)|$)/
 
-/** Reads indentation rather than a syntax tree, since the text around a cursor is seldom whole. */
+/** Returns the place by indentation rather than by a syntax tree, since the text around a cursor is rarely complete. */
 export function placeAt(text: string, offset: number): Place {
   const lines = text.slice(0, offset).split('\n')
   const current = readEntry(lines.at(-1)!)

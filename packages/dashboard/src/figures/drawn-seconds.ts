@@ -4,13 +4,13 @@ import { SECONDS } from './ring.ts'
 /** Seconds that are drawn at least. */
 const SHORTEST = 60
 
-/** The seconds that charts of the live stream show. */
+/** Returns the seconds that charts of the live stream show. */
 export function drawnSeconds(now: number): number[] {
   const length = Math.min(SECONDS, now - beginningOf(now) + 1)
   return Array.from({ length }, (_, index) => now - length + 1 + index)
 }
 
-/** Where the drawing begins: a gateway that has just started needs no minutes of nothing, but one to grow into. */
+/** Returns the first second of the drawing: a gateway that has just started shows a short range, which grows, rather than empty minutes. */
 function beginningOf(now: number): number {
   const known = total.window(now, SECONDS, 'allowed').findIndex((passed, index) => {
     return passed > 0 || total.at(now - SECONDS + 1 + index, 'refused') > 0

@@ -39,19 +39,19 @@ export function ringOf(rule: string): Ring | undefined {
   return rings.get(rule)
 }
 
-/** Share of the limit in use by the busiest key when the rule had its last call, for as long as that says something. */
+/** Returns the share of the limit that the busiest key had in use at the last call of the rule, for as long as that means something. */
 export function loadOf(rule: string): number | undefined {
   const known = loads.get(rule)
   return known !== undefined && second.value - known.at < LOAD_SECONDS ? known.load : undefined
 }
 
-/** The rules of which permits are held in advance, those with most first. */
+/** Returns the rules with permits held in advance, those with most first. */
 export function leasedRules(): readonly (readonly [rule: string, permits: number])[] {
   const held = Object.entries(newest?.rules ?? {}).map(([id, { leased = 0 }]) => [id, leased] as const)
   return held.filter(([, permits]) => permits > 0).sort((a, b) => b[1] - a[1])
 }
 
-/** What rules have reserved and settled, by rule. */
+/** Returns the costs that rules have reserved and settled, by rule. */
 export function costsByRule(): readonly (readonly [rule: string, costs: RuleCosts])[] {
   return Object.entries(newest?.costs ?? {}).sort(([one], [other]) => (one < other ? -1 : 1))
 }
@@ -71,7 +71,7 @@ export async function followGateway(signal: AbortSignal): Promise<void> {
       await followOnce(signal, () => {
         attempt = 0
       })
-      // a stream ends in good order when the identity of its reader does: they say again who they are
+      // a stream ends normally when the sign-in of its reader expires: the next stream signs in again
       if (performance.now() - startedAt > STEADY_MS) continue
     } catch (error) {
       if (error instanceof Problem && isKeptOut(error)) {
@@ -86,7 +86,7 @@ export async function followGateway(signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Whether the gateway is there and does not let this tab in. */
+/** Returns true if the gateway answers and refuses this tab. */
 function isKeptOut({ status, body }: Problem): boolean {
   return status === 401 || ((status === 400 || status === 403) && typeof body.detail === 'string')
 }
@@ -146,7 +146,7 @@ function takeFigures(figures: LiveFigures): void {
   const at = Math.floor(figures.at / 1000)
   newest = figures
   total.write(at, figures.total)
-  storeCalls.add(figures.store)
+  storeCalls.write(at, figures.store)
   overloadFigures.add(at, figures)
   for (const [id, counts] of Object.entries(figures.rules)) {
     ringFor(id).write(at, counts)

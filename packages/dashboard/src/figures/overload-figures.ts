@@ -1,7 +1,7 @@
 import type { Estimate, FiguresHistory, LiveFigures, OverloadStats } from '../api/generated.ts'
 import { CurveRing } from './ring.ts'
 
-/** What is drawn of an adaptive rule. */
+/** The curves of an adaptive rule. */
 export interface AdaptiveCurves {
   readonly limit: CurveRing
   readonly inFlight: CurveRing
@@ -50,12 +50,12 @@ export class OverloadFigures {
     return this.#rules.get(rule)
   }
 
-  /** What a rule has found at this moment. */
+  /** Returns the present findings of a rule. */
   newestOf(rule: string): Estimate | undefined {
     return this.#adaptive[rule]
   }
 
-  /** How busy the gateway is; undefined unless its rule file has `overload`. */
+  /** The load of the gateway; undefined unless its rule file has `overload`. */
   get overload(): OverloadStats | undefined {
     return this.#overload
   }

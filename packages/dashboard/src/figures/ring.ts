@@ -4,7 +4,7 @@ import type { Counts, Curve, Series } from '../api/generated.ts'
 export const COUNTS = ['allowed', 'refused', 'waited', 'shadowRefused'] as const satisfies readonly (keyof Counts)[]
 export type Count = (typeof COUNTS)[number]
 
-/** How many seconds the page remembers. */
+/** The number of seconds that the page remembers. */
 export const SECONDS = 300
 
 /** The last seconds of one rule's counts. */
@@ -39,12 +39,12 @@ export class Ring {
     return this.#rings[name].at(second)
   }
 
-  /** The numbers of the seconds up to and with one, oldest first. */
+  /** Returns the numbers of the seconds up to and with one, oldest first. */
   window(second: number, length: number, name: Count): number[] {
     return this.#rings[name].read(second, length)
   }
 
-  /** Of the seconds up to and with one; the last one and all that is remembered takes no adding up. */
+  /** Adds up the numbers of the seconds up to and with one; the last second, and all seconds together, need no addition. */
   sum(second: number, length: number, name: Count): number {
     for (const ring of Object.values(this.#rings)) ring.moveTo(second)
     this.#last = Math.max(this.#last, second)
@@ -74,7 +74,7 @@ export class CurveRing {
     return Number.isNaN(value) ? null : value
   }
 
-  /** The sum of all seconds that are remembered, up to and with one. */
+  /** Returns the sum of all seconds that are remembered, up to and with one. */
   sum(second: number): number {
     return this.#ring.sum(second, SECONDS)
   }

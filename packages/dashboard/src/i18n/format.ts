@@ -14,13 +14,13 @@ export function formatNumber(value: number): string {
   return new Intl.NumberFormat(locale(), { maximumFractionDigits: 0 }).format(value)
 }
 
-/** Large numbers in few characters: 12.4k. */
+/** Writes large numbers in few characters: 12.4k. */
 export function formatShort(value: number): string {
   if (Math.abs(value) < 10_000) return formatNumber(value)
   return new Intl.NumberFormat(locale(), { notation: 'compact', maximumFractionDigits: 1 }).format(value)
 }
 
-/** A ratio that may be far below 1: 0.024. */
+/** Writes a ratio that may be far below 1: 0.024. */
 export function formatRatio(value: number): string {
   return new Intl.NumberFormat(locale(), { maximumSignificantDigits: 2 }).format(value)
 }
@@ -29,43 +29,43 @@ export function formatShare(share: number): string {
   return new Intl.NumberFormat(locale(), { style: 'percent', maximumFractionDigits: 0 }).format(share)
 }
 
-/** More or less, as a share: +12 %, −3 %. */
+/** Writes a difference as a share: +12 %, −3 %. */
 export function formatChange(share: number): string {
   const style = { style: 'percent', maximumFractionDigits: 0, signDisplay: 'exceptZero' } as const
   return new Intl.NumberFormat(locale(), style).format(share)
 }
 
-/** A share of which tenths of a percent matter: 0.3 %. */
+/** Writes a share whose tenths of a percent matter: 0.3 %. */
 export function formatPercent(share: number): string {
   return new Intl.NumberFormat(locale(), { style: 'percent', maximumFractionDigits: share < 0.1 ? 1 : 0 }).format(share)
 }
 
-/** A rate that may be below 1: 0.4, 12, 1.2k. */
+/** Writes a rate that may be below 1: 0.4, 12, 1.2k. */
 export function formatRate(value: number): string {
   return value < 10 ? new Intl.NumberFormat(locale(), { maximumFractionDigits: 1 }).format(value) : formatShort(value)
 }
 
-/** A latency in few characters: 7 ms, 1.5 s. */
+/** Writes a latency in few characters: 7 ms, 1.5 s. */
 export function formatLatency(ms: number): string {
   const { units } = messages.value
   // a number stays in one line with its unit
   return ms < 1000 ? `${formatRate(ms)}\u00a0${units.ms}` : `${formatRate(ms / 1000)}\u00a0${units.s}`
 }
 
-/** Memory: 84 MiB, 1.9 GiB. */
+/** Writes a size of memory: 84 MiB, 1.9 GiB. */
 export function formatBytes(bytes: number): string {
   const [size, unit] = bytes < 2 ** 30 ? [bytes / 2 ** 20, 'MiB'] : [bytes / 2 ** 30, 'GiB']
   return `${formatRate(size)} ${unit}`
 }
 
-/** A period as a limit says it: s, 10 s, min. */
+/** Writes a period as limits do: s, 10 s, min. */
 export function formatPeriod(ms: number): string {
   const [unit, length] = UNITS.find(([, length]) => ms >= length && ms % length === 0) ?? UNITS[4]
   const name = messages.value.units[unit]
   return ms === length ? name : `${ms / length} ${name}`
 }
 
-/** A duration as one says it: the largest unit, and the next below. */
+/** Writes a duration by its largest unit and the next one below. */
 export function formatDuration(ms: number): string {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ${messages.value.units.ms}`
   const whole = Math.floor(ms / 1000) * 1000
@@ -78,7 +78,7 @@ export function formatDuration(ms: number): string {
   return parts.filter(part => part !== '').join(' ')
 }
 
-/** The time zone of all moments on the page: UTC+01:00 (Europe/Berlin). */
+/** Returns the time zone of all moments on the page: UTC+01:00 (Europe/Berlin). */
 export function zoneText(): string {
   const minutes = -new Date().getTimezoneOffset()
   const digits = (count: number) => String(count).padStart(2, '0')

@@ -21,7 +21,7 @@ interface ByRuleProps {
   readonly onChoose: (rule: string) => void
 }
 
-/** What each rule did in the time that is shown, most refused first. */
+/** Shows the counts of each rule in the time that is shown, most refused first. */
 export function ByRule({ chosen, time, history, onChoose }: ByRuleProps): JSX.Element {
   const { now: texts, columns: titles, counts, time: times } = messages.value
   const [wanted, setWanted] = useState('')
@@ -121,7 +121,7 @@ function weightOf({ refused, shadowRefused, allowed }: Counts): number {
   return refused * 1e9 + shadowRefused * 1e4 + allowed
 }
 
-/** The rules that had a call lately, most refused first; they keep their places while the pointer or the focus is on one. */
+/** Returns the rules that had a call lately, most refused first; they keep their places while the pointer or the focus is on one. */
 function useStableOrder(isHeld: { readonly current: boolean }, isWanted: boolean): readonly string[] {
   const kept = useRef<{ readonly ids: readonly string[]; readonly at: number }>({ ids: [], at: 0 })
   if (!isWanted) return []
@@ -138,7 +138,7 @@ function useStableOrder(isHeld: { readonly current: boolean }, isWanted: boolean
   return kept.current.ids
 }
 
-/** The names under which figures may come: each rule, and the trial beside it where there is one. */
+/** Returns the names that figures may have: each rule, and the trial of a rule. */
 function knownRules(): string[] {
   return (rules.value ?? []).flatMap(({ id }) => {
     const trial = `${id}~trial`

@@ -6,7 +6,7 @@ import { COUNTS, type Count } from '../figures/ring.ts'
 
 type Rates = Record<Count, (number | null)[]>
 
-/** Second by second, as the live stream has it, beside the history of the time before. */
+/** Returns the seconds of the live stream, beside the history of the time before. */
 export function liveData(rule: string | undefined, now: number, before: History | undefined): ChartData {
   const ring = rule === undefined ? total : ringOf(rule)
   const seconds = drawnSeconds(now)
@@ -17,7 +17,7 @@ export function liveData(rule: string | undefined, now: number, before: History 
   return { seconds, rates, before: { allowed: earlier('allowed'), refused: earlier('refused') } }
 }
 
-/** The steps of a history, each at its beginning. */
+/** Returns the steps of a history, each at its beginning. */
 export function historyData(history: History, compares: boolean): ChartData {
   const { from, stepMs, series, before } = history
   const seconds = series.allowed.map((_, step) => (from + step * stepMs) / 1000)

@@ -10,7 +10,7 @@ import { RANGES } from './shown-time.ts'
 const READ_SECONDS = 5
 const MOST_PROCESSES = 200
 
-/** Every process that counts in the same Redis, with what it did lately and a link to its chart. */
+/** Shows every process that counts in the same Redis, with its last counts and a link to its chart. */
 export function FleetProcesses(): JSX.Element | null {
   const { fleet: texts, counts, time } = viewMessages.value
   const isKnown = status.value?.fleetHistory === true

@@ -8,7 +8,7 @@ const go = (hash: string) => {
   location.hash = hash
 }
 
-/** Which time is shown, and of which processes. */
+/** Shows the chosen time and processes, and the ways to choose others. */
 export function RangeBar({ time, history }: { time: ShownTime; history: History | undefined }): JSX.Element {
   const { time: texts } = messages.value
   return (

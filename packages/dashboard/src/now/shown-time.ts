@@ -2,32 +2,32 @@ import type { HistoryScope } from '../api/generated.ts'
 import { status } from '../figures/live.ts'
 import { hashWith, route } from '../route.ts'
 
-/** How long the ranges are, in seconds. */
+/** The length of each range in seconds. */
 export const RANGES = { '5m': 300, '1h': 3600, '24h': 86_400, '7d': 604_800 } as const
 export type RangeName = keyof typeof RANGES
 export const RANGE_NAMES = Object.keys(RANGES) as RangeName[]
 
 const SHORTEST_SECONDS = 10
 
-/** Which time is shown, and of which processes. */
+/** The time and the processes that are shown. */
 export interface ShownTime {
   readonly range: RangeName
   readonly seconds: number
-  /** When it ends, in milliseconds, if a part of the range is shown. */
+  /** The end of the time in milliseconds, if a part of the range is shown. */
   readonly to: number | undefined
   readonly scope: HistoryScope
   readonly process: string | undefined
   readonly compares: boolean
-  /** Whether it is what the live stream of this gateway shows, second by second. */
+  /** True if the time is the live stream of this gateway, second by second. */
   readonly isLive: boolean
 }
 
-/** How many processes count together. */
+/** Returns the number of processes that count together. */
 export function fleetSize(): number {
   return status.value?.fleetHistory ? (status.value.store?.fleet?.size ?? 1) : 1
 }
 
-/** The time that the address names; the whole fleet unless it says otherwise, if there is one. */
+/** Returns the time that the address names; of the whole fleet, if there is one, unless the address names processes. */
 export function shownTime(): ShownTime {
   const { query } = route.value
   const range = RANGE_NAMES.find(name => name === query.range) ?? '5m'
@@ -53,14 +53,14 @@ function scopeOf(query: Readonly<Record<string, string>>, range: RangeName): His
   return fleetSize() > 1 || range !== '5m' ? 'fleet' : 'gateway'
 }
 
-/** The address of the same view with other settings; with another rule if one is given, or none. */
+/** Returns the address of the same view with other settings, and with another rule or none if one is given. */
 export function otherTime(changes: Readonly<Record<string, string | undefined>>, rule?: string | null): string {
   const { query, rest } = route.value
   const rules = rule === undefined ? rest.slice(0, 1) : rule === null ? [] : [rule]
   return hashWith({ ...query, ...changes }, 'now', ...rules)
 }
 
-/** The address of a part of the range, no shorter than can be shown. */
+/** Returns the address of a part of the range, no shorter than can be shown. */
 export function partOfTime(from: number, to: number): string {
   const least = SHORTEST_SECONDS * 1000
   const middle = (from + to) / 2

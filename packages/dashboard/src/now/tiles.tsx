@@ -14,7 +14,7 @@ interface TilesProps {
   readonly history: History | undefined
 }
 
-/** Four counts: how many a second, how many in the time that is shown, and how that compares with the time before. */
+/** Shows four counts: each per second, in the time that is shown, and compared with the time before. */
 export function Tiles({ rule, time, history }: TilesProps): JSX.Element {
   const { counts, countsLong, perSecond, time: texts, now } = messages.value
   const waiting = waitingFor(rule)
@@ -62,7 +62,7 @@ function shown(name: Count, { rule, time, history }: TilesProps): { readonly rat
   return { rate: seconds === 0 ? 0 : sum / seconds, sum }
 }
 
-/** More or fewer than in the time before, as a share of it; undefined if that is not known, or was nothing. */
+/** Returns the difference from the time before, as a share of it; undefined if that time is unknown or had no calls. */
 function changeOf(history: History | undefined, name: Count): number | undefined {
   const [now, before] = [sumOf(history?.series, name), sumOf(history?.before, name)]
   return now === undefined || before === undefined || before === 0 ? undefined : now / before - 1

@@ -32,7 +32,7 @@ export function useHistory({ seconds, to, scope, process }: ShownTime, rule: str
           const history = await api.history(question, leaving.signal)
           if (!leaving.signal.aborted) setRead({ history, problem: undefined, asked })
         } catch (error) {
-          // what was read before stays in sight
+          // the earlier answer stays in sight
           if (!leaving.signal.aborted) setRead(before => ({ ...before, problem: problemOf(error) }))
         }
       }
@@ -47,7 +47,7 @@ export function useHistory({ seconds, to, scope, process }: ShownTime, rule: str
   return { history: read.asked === asked ? read.history : undefined, problem: read.problem }
 }
 
-/** All steps together; undefined if too little is known of them. */
+/** Adds up all steps; undefined if too little is known of them. */
 export function sumOf(series: StepSeries | undefined, name: Count): number | undefined {
   const known = series?.[name].filter(count => count !== null) ?? []
   if (series === undefined || known.length < 0.9 * series[name].length) return undefined

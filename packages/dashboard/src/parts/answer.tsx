@@ -28,14 +28,14 @@ export function useAnswer<Answer>(question: () => Promise<Answer>, dependencies:
   return { ...state, again }
 }
 
-/** Anything thrown, as something to show; a missing token asks for one. */
+/** Returns a thrown value as a problem that can be shown; a missing token asks for one. */
 export function problemOf(error: unknown): Problem {
   const problem = error instanceof Problem ? error : new Problem(0, String(error))
   if (problem.status === 401) tokenIsAsked.value = true
   return problem
 }
 
-/** What a view shows while it asks, when it was refused, and when it has its answer. */
+/** Shows a view while it asks, when it was refused, and when it has its answer. */
 export function Answered<Answer>(props: {
   readonly asked: Asked<Answer>
   readonly children: (answer: Answer) => ComponentChildren

@@ -6,7 +6,7 @@ import { messages } from '../i18n/index.ts'
 const amountNames = ['reserved', 'settled', 'released', 'expired', 'overrun'] as const
 const settledNames = ['usage', 'header', 'estimate', 'none', 'bounded'] as const
 
-/** What rules have reserved and settled since the gateway started; nothing if none does. */
+/** Shows the costs that rules have reserved and settled since the gateway started; nothing if there are none. */
 export function Costs({ wanted }: { wanted: string | undefined }): JSX.Element | null {
   const { costs: texts, columns } = messages.value
   // the figures are not signals by themselves: they are new each second

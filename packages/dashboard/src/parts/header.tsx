@@ -5,7 +5,7 @@ import { chooseLanguage, type Language, language, languages, messages } from '..
 import { hashOf, route, VIEWS, type View } from '../route.ts'
 import { chooseTheme, THEMES, type Theme, theme } from '../theme.ts'
 
-/** The band at the top: who this is, the views, how the gateway is, colours and language. */
+/** Shows the band at the top: the name, the views, the state of the gateway, colors and language. */
 export function Header(): JSX.Element {
   const { navigation, views, theme: themeWords, languageLabel } = messages.value
   return (
@@ -49,7 +49,7 @@ export function Header(): JSX.Element {
   )
 }
 
-/** The user and their role, and the way out; of a token only that it may not change anything. */
+/** Shows the user, their role and the way to sign out; of a token only that it may not change anything. */
 function Who(): JSX.Element {
   const { signIn } = messages.value
   const { user, logoutUrl } = session.value ?? {}
@@ -78,7 +78,7 @@ function Who(): JSX.Element {
   )
 }
 
-/** What a view asks of the admin API that a gateway may not know. */
+/** The path of the admin API that a view needs and a gateway may not have. */
 const needs: Partial<Record<View, string>> = { services: '/api/v1/processes' }
 
 /** Views that this gateway or this token cannot fill are not listed. */
@@ -88,7 +88,7 @@ function isListed(view: View): boolean {
   return view !== 'editor' || mayChange.value
 }
 
-/** A moon that is a bow, and an arrow on its string. */
+/** Draws a moon that is a bow, with an arrow on its string. */
 function Bow(): JSX.Element {
   return (
     <svg class="bow" viewBox="0 0 32 32" aria-hidden="true">

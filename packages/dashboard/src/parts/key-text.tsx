@@ -4,7 +4,7 @@ import { viewMessages } from '../i18n/views/index.ts'
 const SHOWN = 120
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
 
-/** A caller's own text: as text, with what cannot be seen made visible, and cut where it would flood the page. */
+/** Shows the text of a caller: invisible characters are made visible, and a long text is cut. */
 export function KeyText({ text }: { text: string }): JSX.Element {
   if (text === '') return <span class="key hush">{viewMessages.value.callers.everybody}</span>
   const visible = makeVisible(text)
@@ -16,7 +16,7 @@ export function KeyText({ text }: { text: string }): JSX.Element {
   )
 }
 
-/** Control characters, and those that turn the direction of text, as \u{…}. */
+/** Writes control characters, and those that turn the direction of text, as \u{…}. */
 export function makeVisible(text: string): string {
   return text.slice(0, 4000).replace(UNSEEN, character => `\\u{${character.codePointAt(0)!.toString(16)}}`)
 }

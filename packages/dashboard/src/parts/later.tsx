@@ -4,7 +4,7 @@ import { Problem } from '../api/problem.ts'
 import { messages } from '../i18n/index.ts'
 import { Refusal } from './answer.tsx'
 
-/** A view or a part that is loaded when it is first opened; a load that failed is reported and can be repeated. */
+/** Returns a view or a part that is loaded when it is first opened; a failed load is reported and can be repeated. */
 export function later<Props extends object = Record<never, never>>(
   load: () => Promise<FunctionComponent<Props>>,
 ): (props: Props) => JSX.Element {

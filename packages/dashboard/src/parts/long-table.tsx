@@ -1,10 +1,10 @@
 import type { ComponentChildren, JSX } from 'preact'
 import { useState } from 'preact/hooks'
 
-/** So many rows are laid out whole; of more, only those in sight exist. */
+/** The most rows that a table lays out whole; of a longer one, only the rows in sight exist. */
 const WHOLE = 60
 const BEYOND_SIGHT = 8
-/** Rows come and go by so many at a time, so that most steps of scrolling move what is there. */
+/** The number of rows that come and go together, so that most steps of scrolling move existing rows. */
 const AT_A_TIME = 4
 
 export interface Column {
@@ -36,7 +36,7 @@ interface LongTableProps<Row> {
   readonly classOf?: (row: Row) => string
 }
 
-/** A table that stays quick with thousands of rows, and says to a screen reader how many there are. */
+/** Shows a table that stays quick with thousands of rows, and gives their number to a screen reader. */
 export function LongTable<Row>(props: LongTableProps<Row>): JSX.Element {
   const { label, kind, columns, rows, rowHeight, keyOf, cells, isChosen, handlers, classOf } = props
   const [reached, setReached] = useState(0)

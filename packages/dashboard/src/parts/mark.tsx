@@ -8,7 +8,7 @@ const SHAPES: Record<Count, JSX.Element> = {
   shadowRefused: <circle class="hollow" cx="6" cy="6" r="4.2" />,
 }
 
-/** The sign of a kind of count: each has a shape of its own beside its colour. */
+/** Shows the sign of a kind of count: each has a shape of its own beside its color. */
 export function Mark({ of }: { of: Count }): JSX.Element {
   return (
     <svg class={`mark ${of}`} viewBox="0 0 12 12" aria-hidden="true">

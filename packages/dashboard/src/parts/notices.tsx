@@ -6,7 +6,7 @@ import { shortName } from './short-name.ts'
 
 const MOST_ROUTES = 3
 
-/** What must be known on every view: a gateway that is silent, a store that cannot be asked, a service in trouble, a demo. */
+/** Shows the notices of every view: a gateway that is silent, a store that cannot be asked, a service in trouble, a demo. */
 export function Notices(): JSX.Element {
   const { connection: told, degraded, rejected, see, demo, views, unhealthy: unhealthyText } = messages.value
   const store = status.value?.store

@@ -6,7 +6,10 @@ import { overloadFigures, second } from '../figures/live.ts'
 import { formatNumber, formatRatio, formatShare, formatShort } from '../i18n/format.ts'
 import { messages } from '../i18n/index.ts'
 
-/** What adaptive rules have found, and what the gateway refuses because it has too much to do; nothing if neither is in use. */
+/**
+ * Shows the findings of adaptive rules, and the calls that the gateway refuses because it has too much to do; nothing if neither is in
+ * use.
+ */
 export function Overload({ wanted }: { wanted: string | undefined }): JSX.Element | null {
   const { overload: texts } = messages.value
   const [picked, setPicked] = useState<string | undefined>(undefined)
@@ -63,7 +66,7 @@ function Adaptive({ rule, found }: { rule: string; found: Estimate | undefined }
   )
 }
 
-/** The calls that the gateway refused for itself, by level. */
+/** Shows the calls that the gateway refused for itself, by level. */
 function Shed(): JSX.Element {
   const { overload: texts, perSecond, time } = messages.value
   const { share, utilization } = overloadFigures.overload!

@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks'
 
 const AFTER_MS = 250
 
-/** A value once it has stayed the same for a moment, so that what is typed is not asked about letter by letter. */
+/** Returns a value once it has stayed the same for a moment, so that typed text is not asked about letter by letter. */
 export function useSettled<Value>(value: Value): Value {
   const [settled, setSettled] = useState(value)
   useEffect(() => {

@@ -7,7 +7,7 @@ interface SheetProps {
   readonly children: ComponentChildren
 }
 
-/** A dialog over the page; the focus goes back to where it was when the dialog is gone. */
+/** Shows a dialog over the page; when it closes, the focus returns to its former place. */
 export function Sheet({ title, onBack, children }: SheetProps): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => {

@@ -2,7 +2,7 @@ import type { Rule } from '../api/generated.ts'
 import { formatNumber, formatPeriod } from '../i18n/format.ts'
 import { viewMessages } from '../i18n/views/index.ts'
 
-/** A rule's limits as one reads them: 20 / min, 5 / s. */
+/** Writes a rule's limits for readers: 20 / min, 5 / s. */
 export function limitText({ limits }: Pick<Rule, 'limits'>): string {
   const { limit, atOnce } = viewMessages.value.rules
   const { units } = viewMessages.value
@@ -15,7 +15,7 @@ export function limitText({ limits }: Pick<Rule, 'limits'>): string {
     .join(', ')
 }
 
-/** Whom a rule counts apart. */
+/** Names the dimensions that distinguish the callers of a rule. */
 export function byText({ by }: Pick<Rule, 'by'>): string {
   const { perWhom, together } = viewMessages.value.rules
   return by.length === 0 ? together : perWhom(by.join(' + '))

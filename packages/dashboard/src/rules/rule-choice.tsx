@@ -9,7 +9,7 @@ interface RuleChoiceProps {
   readonly onChoose: (rule: string) => void
 }
 
-/** One rule, or all of them. */
+/** Shows a choice of one rule, or all of them. */
 export function RuleChoice({ rules, chosen, onChoose }: RuleChoiceProps): JSX.Element {
   const { allRules, columns } = viewMessages.value
   return (

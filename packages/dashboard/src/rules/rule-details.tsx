@@ -16,7 +16,7 @@ interface RuleDetailsProps {
   readonly onUndo: (change: AppliedChange) => void
 }
 
-/** One rule in full, and the way to change it or to try a change. */
+/** Shows one rule in full, and the way to change it or to try a change. */
 export function RuleDetails({ rule, onClose, onChange, onUndo }: RuleDetailsProps): JSX.Element {
   const { rules: texts } = viewMessages.value
   const [isTrying, setTrying] = useState(false)

@@ -23,7 +23,7 @@ interface RuleTableProps {
   readonly handlers: Readonly<Record<string, () => void>>
 }
 
-/** All rules, sorted by a click on a column. */
+/** Shows all rules, sorted by a click on a column. */
 export function RuleTable({ rows, sort, chosen, handlers }: RuleTableProps): JSX.Element {
   const { columns: titles, rules: texts, views } = viewMessages.value
   const isLive = second.value > 0
@@ -76,7 +76,7 @@ export function RuleTable({ rows, sort, chosen, handlers }: RuleTableProps): JSX
   )
 }
 
-/** How the rules are sorted, where there are no columns to click on. */
+/** Shows a choice of the order of rules, for tables that have no columns to click on. */
 export function SortChoice({ sort }: { readonly sort: Sort | undefined }): JSX.Element {
   const { columns: titles, rules: texts } = viewMessages.value
   const names: Record<SortName, string> = {
@@ -113,7 +113,7 @@ function Limit({ rule }: { rule: Rule }): JSX.Element {
   )
 }
 
-/** Whether a trial of a rule has had calls in the last minutes. */
+/** Returns true if a trial of a rule has had calls in the last minutes. */
 function isTried(rule: string): boolean {
   return (ringOf(`${rule}~trial`)?.sum(second.value, SECONDS, 'allowed') ?? 0) > 0
 }

@@ -1,7 +1,7 @@
 export const SORTS = ['name', 'load', 'calls', 'refused', 'cost'] as const
 export type SortName = (typeof SORTS)[number]
 
-/** How rules are sorted; undefined is the order of their documents. */
+/** The order of rules; undefined is the order of their documents. */
 export interface Sort {
   readonly by: SortName
   readonly direction: 'ascending' | 'descending'
@@ -13,7 +13,7 @@ export function parseSort(text: string): Sort | undefined {
   return by && { by, direction: text.startsWith('-') ? 'descending' : 'ascending' }
 }
 
-/** What the address says of the next click on a column: the useful direction first, then the other one, then none. */
+/** Returns the order that the next click on a column puts into the address: the useful direction first, then the other one, then none. */
 export function nextSort(sort: Sort | undefined, by: SortName): string {
   const [first, second] = by === 'name' ? ['name', '-name'] : [`-${by}`, by]
   if (sort?.by !== by) return first!

@@ -18,12 +18,12 @@ export function refusedOf(id: string): number {
   return ringOf(id)?.sum(second.value, SECONDS, 'refused') ?? 0
 }
 
-/** What calls of each rule have cost since the gateway started; empty if no rule has costs. */
+/** Returns the costs of the calls of each rule since the gateway started; empty if no rule has costs. */
 export function settledCosts(): ReadonlyMap<string, number> {
   return new Map(costsByRule().map(([id, { amounts }]) => [id, amounts?.settled ?? 0]))
 }
 
-/** The rules in their order, which is looked at again every few seconds. */
+/** Returns the rules in their order, which is computed again every few seconds. */
 export function useSortedRules(rules: readonly Rule[], sort: Sort | undefined): readonly Rule[] {
   const kept = useRef<{ rules: readonly Rule[]; sort: string; at: number; sorted: readonly Rule[] } | undefined>(
     undefined,

@@ -18,7 +18,7 @@ interface TrialProps {
   readonly onUndo: (change: AppliedChange) => void
 }
 
-/** A change of a rule that runs in shadow: started, compared with the rule, and put in force or discarded. */
+/** Shows a change of a rule that runs in shadow: started, compared with the rule, and put in force or discarded. */
 export function Trial({ rule, isOpen, onUndo }: TrialProps): JSX.Element | null {
   const { rules: texts } = viewMessages.value
   const { answer: trials, again } = useAnswer(() => api.trials(), [rule.id])
@@ -96,7 +96,7 @@ export function Trial({ rule, isOpen, onUndo }: TrialProps): JSX.Element | null 
   )
 }
 
-/** The rule and the candidate beside each other, over the same seconds: those from the one on in which the trial began. */
+/** Shows the rule and the candidate beside each other, over the same seconds, from the second on in which the trial began. */
 function Comparison({ rule, trial }: { rule: Rule; trial: RunningTrial }): JSX.Element {
   const { rules: texts, columns } = viewMessages.value
   const now = second.value

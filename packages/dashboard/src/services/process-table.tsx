@@ -7,7 +7,7 @@ import { serviceTexts } from '../i18n/services/index.ts'
 import { type Column, LongTable } from '../parts/long-table.tsx'
 import { isNarrow } from '../parts/narrow.ts'
 
-/** How busy each process of the gateway is. */
+/** Shows the load of each process of the gateway. */
 export function ProcessTable({ processes }: { processes: readonly GatewayProcess[] }): JSX.Element {
   const texts = serviceTexts.value
   const numeric = new Set(['cpu', 'connections', 'calls'])

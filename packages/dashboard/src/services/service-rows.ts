@@ -12,8 +12,8 @@ export interface ServiceRow {
 const gravity: Readonly<Record<AddressState, number>> = { unhealthy: 3, resting: 2, healthy: 1, draining: 0 }
 
 /**
- * The addresses in trouble first: by state, then by the share of errors, then by latency. The addresses of a route stay together,
- * below a line for the route if it has several; routes without an address answer calls themselves, and are left out.
+ * Returns the addresses, those in trouble first: by state, then by the share of errors, then by latency. The addresses of a route stay
+ * together, below a line for the route if it has several; routes without an address answer calls themselves, and are left out.
  */
 export function serviceRows(routes: readonly ServiceRoute[]): ServiceRow[] {
   const groups = routes.map(route => {
@@ -29,12 +29,12 @@ export function serviceRows(routes: readonly ServiceRoute[]): ServiceRow[] {
     .flatMap(({ rows, whole }) => (rows.length > 1 ? [whole, ...rows] : rows))
 }
 
-/** The share of failed calls; undefined if there was none in the last minute. */
+/** Returns the share of failed calls; undefined if there was none in the last minute. */
 export function errorShare(figures: ServiceFigures | undefined): number | undefined {
   return figures === undefined || figures.calls === 0 ? undefined : figures.errors / figures.calls
 }
 
-/** A route by its conditions: GET api.example.com/orders. */
+/** Names a route by its conditions: GET api.example.com/orders. */
 export function routeName({ host, path, method }: ServiceRoute): string {
   return `${method.length > 0 ? `${method.join(', ')} ` : ''}${host.join(', ')}${path}`
 }

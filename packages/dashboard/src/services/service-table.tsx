@@ -7,7 +7,7 @@ import { type Column, LongTable } from '../parts/long-table.tsx'
 import { isNarrow } from '../parts/narrow.ts'
 import { errorShare, routeName, type ServiceRow } from './service-rows.ts'
 
-/** How each address is doing, and what became of its calls. */
+/** Shows the state of each address, and the outcomes of its calls. */
 export function ServiceTable({ rows }: { rows: readonly ServiceRow[] }): JSX.Element {
   const texts = serviceTexts.value
   const numeric = new Set(['pace', 'errors', 'retries', 'weight'])

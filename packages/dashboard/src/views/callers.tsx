@@ -18,7 +18,7 @@ import { RuleChoice } from '../rules/rule-choice.tsx'
 const REFRESH_SECONDS = 2
 const TOP = 1000
 
-/** Every caller of every rule: how much they use of it, and what to do about them. */
+/** Shows every caller of every rule: their share of it, and the actions for each. */
 export function Callers(): JSX.Element {
   const { callers: told } = viewMessages.value
   const [unmask, setUnmask] = useState(false)

@@ -17,7 +17,7 @@ import { Answered, problemOf, Refusal, useAnswer } from '../parts/answer.tsx'
 import { shortName } from '../parts/short-name.ts'
 import { hashOf, route } from '../route.ts'
 
-/** The rules as text: checked while one writes, shown against what is in force, tried on recent traffic, then saved. */
+/** Shows the rules as text: checked while they are written, compared with the rules in force, tried on recent traffic, then saved. */
 export function Editor(): JSX.Element {
   const { editor: told } = viewMessages.value
   const where: Where = route.value.rest[0] === 'remote' ? 'remote' : 'local'
@@ -95,7 +95,7 @@ function AdminContext({ where, read, schema, again }: DeskProps): JSX.Element {
       check: async written => {
         mistakes.value = undefined
         const found = await api.check(where, written)
-        // an answer about a text that has changed since says nothing of what stands there
+        // the answer is about another text than the one in the editor
         if (code.text === written) mistakes.value = found
         return found
       },
@@ -204,7 +204,7 @@ function lineOfRule(text: string, rule: string | undefined): number {
   return text.split('\n').findIndex(line => /\bid:\s*["']?([\w.-]+)/.exec(line)?.[1] === rule) + 1
 }
 
-/** A config center's document has rules and nothing else. */
+/** Returns the schema of a document: that of a config center has rules and nothing else. */
 function schemaFor(where: Where, schema: Schema): Schema {
   if (where === 'local' || schema.properties?.rules === undefined) return schema
   return { ...schema, properties: { rules: schema.properties.rules } }

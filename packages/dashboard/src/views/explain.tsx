@@ -12,7 +12,7 @@ import { limitText } from '../rules/limit-text.ts'
 
 const EXAMPLE = "curl -X POST http://127.0.0.1:8080/orders -H 'x-account-id: ann'"
 
-/** Why was this caller refused? Paste the request. */
+/** Shows why a caller was refused: an operator pastes the request. */
 export function Explain(): JSX.Element {
   const { explain: texts } = viewMessages.value
   const [request, setRequest] = useState('')
@@ -133,7 +133,7 @@ function Met({ met }: { met: RuleExplanation }): JSX.Element {
   )
 }
 
-/** What an adaptive rule has found for this caller. */
+/** Shows the findings of an adaptive rule for this caller. */
 function Found({ estimate }: { estimate: Estimate }): JSX.Element {
   const { explain: texts, overload } = viewMessages.value
   const { limit, inFlight, latencyMs, baseMs, perSecond, limiting } = estimate

@@ -11,7 +11,7 @@ import { shortName } from '../parts/short-name.ts'
 const MOST_RULES = 20
 const AUDIT_SECONDS = 5
 
-/** Who counts where, who is degraded, since when and why; and where the rules come from. */
+/** Shows the processes and where each counts, which of them are degraded, since when and why, and the sources of the rules. */
 export function Fleet(): JSX.Element {
   const { loading } = viewMessages.value
   const current = status.value
@@ -63,7 +63,7 @@ function Store({ store }: { store: StoreStatus | undefined }): JSX.Element {
   )
 }
 
-/** How much of each rule the processes of this gateway hold in advance. */
+/** Shows the share of each rule that the processes of this gateway hold in advance. */
 function Leases(): JSX.Element | null {
   const { fleet: texts } = viewMessages.value
   // the figures are not signals by themselves: they are new each second
@@ -160,7 +160,7 @@ function Gateway({ status }: { status: Status }): JSX.Element {
   )
 }
 
-/** Each worker by itself. */
+/** Shows each worker by itself. */
 function Workers({ status }: { status: Status }): JSX.Element | null {
   const { fleet: texts, columns } = viewMessages.value
   if (status.workers === undefined) return null
@@ -193,7 +193,7 @@ function Workers({ status }: { status: Status }): JSX.Element | null {
   )
 }
 
-/** What was changed through the admin API, by which user, and what was refused. */
+/** Shows the changes made through the admin API, the user of each, and refused ones. */
 function AuditLists(): JSX.Element | null {
   const { fleet: texts } = viewMessages.value
   const { answer } = useAnswer(() => api.audit(), [Math.floor(second.value / AUDIT_SECONDS)])
@@ -229,7 +229,7 @@ function ChangeList({ changes }: { changes: readonly (Change | RefusedChange)[] 
   )
 }
 
-/** A user by name; a token by what it is, since it has no name. */
+/** Names a user; a token is named by its role. */
 function whoText({ who, via, role }: Change): string {
   const { tokens } = viewMessages.value.fleet
   if (via === 'token') return role === 'viewer' ? tokens.viewer : tokens.operator

@@ -16,7 +16,7 @@ import { Mark } from '../parts/mark.tsx'
 import { Overload } from '../parts/overload.tsx'
 import { route } from '../route.ts'
 
-/** What Diana does and did, in all and by rule, for the time and the processes that are chosen. */
+/** Shows the counts of Diana, in all and by rule, for the chosen time and processes. */
 export function Now(): JSX.Element {
   const [chosen] = route.value.rest
   const time = shownTime()
@@ -91,7 +91,7 @@ export function Now(): JSX.Element {
   )
 }
 
-/** What the time that is shown comes to. */
+/** Writes the sums of the time that is shown as a sentence. */
 function summaryOf({ series }: History, { range, to }: ShownTime): string {
   const { time: texts } = messages.value
   const sum = (name: Count) => formatNumber(series[name].reduce<number>((all, count) => all + (count ?? 0), 0))

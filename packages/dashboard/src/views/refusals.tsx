@@ -17,7 +17,7 @@ import { RuleChoice } from '../rules/rule-choice.tsx'
 const REFRESH_SECONDS = 2
 const TOP = 500
 
-/** The last refused calls: which rule, which caller, which path, and what would have passed. */
+/** Shows the last refused calls: rule, caller, path, and the condition under which each would have passed. */
 export function Refusals(): JSX.Element {
   const { refusals: texts, callers: names, views } = viewMessages.value
   const [unmask, setUnmask] = useState(false)
@@ -109,7 +109,7 @@ function RefusalTable({ refusals }: { refusals: readonly ListedRefusal[] }): JSX
   )
 }
 
-/** What would have let the call pass. */
+/** Writes the condition under which the call would have passed. */
 function passText({ retryAfterMs, limit, remaining, periodMs = 0 }: RefusedCall): string {
   const { refusals: texts } = viewMessages.value
   const later = retryAfterMs === null || retryAfterMs === 0 ? '' : texts.later(formatDuration(retryAfterMs))

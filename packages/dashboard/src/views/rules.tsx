@@ -20,10 +20,10 @@ import { useSortedRules } from '../rules/sort-rules.ts'
 const RuleSheet = later(() => import('../rules/form/rule-sheet.tsx').then(module => module.RuleSheet))
 const Undo = later(() => import('../editor/undo.tsx').then(module => module.Undo))
 
-/** What is open over the view: a form for a new rule, one for a rule, or the review of taking a change back. */
+/** The task over the view: a form for a new rule, one for a changed rule, or the review of an undone change. */
 type Task = { readonly add: true } | { readonly change: Rule } | { readonly undo: AppliedChange }
 
-/** Every rule: where it comes from, what it allows, how near its busiest caller is to that. */
+/** Shows every rule: its source, its limits, and the distance of its busiest caller from them. */
 export function Rules(): JSX.Element {
   const { rules: texts, now, loading, editor } = viewMessages.value
   const [wanted, setWanted] = useState('')
@@ -86,7 +86,7 @@ export function Rules(): JSX.Element {
   )
 }
 
-/** The focus goes back to the row that the details were opened from. */
+/** Closes the details; the focus goes back to the row that they were opened from. */
 function close(id: string): void {
   goWithin()
   const rows = document.querySelectorAll<HTMLElement>('.all-rules .rows button.name')

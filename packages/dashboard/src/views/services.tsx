@@ -12,7 +12,7 @@ import { ServiceTable } from '../services/service-table.tsx'
 
 const REFRESH_SECONDS = 2
 
-/** The services behind the gateway, those in trouble first, and the gateway itself. */
+/** Shows the services behind the gateway, those in trouble first, and the gateway itself. */
 export function Services(): JSX.Element {
   const { loading } = viewMessages.value
   const texts = serviceTexts.value

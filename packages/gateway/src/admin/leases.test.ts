@@ -23,8 +23,9 @@ function grantingStore(): SharedStore {
   }
   return {
     createCounter: ({ meters, lease }) => {
-      const terms = lease === 'off' ? undefined : { capacity: 1000, reportUs: 100_000 }
-      return { meters, needsRelease: false, ...(terms ? { lease: terms } : {}) }
+      const policy = { share: 0.1, stretch: 1, perSecond: 20, aheadUs: 250_000, asksAtOnce: true }
+      const terms = lease === 'off' ? undefined : { capacity: 1000, reportUs: 100_000, policy }
+      return { meters, needsRelease: false, lease: terms }
     },
     take: charges => decide('take', charges),
     look: charges => decide('look', charges),

@@ -24,7 +24,7 @@ export function stream(reply: FastifyReply, live: Live, endsAt?: number | undefi
   send('retry: 2000\n\n')
   const leave = live.follow(({ event, data }) => send(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`))
   const keepAlive = repeat('readers of the live figures', keepAliveMs, () => send(':\n\n'))
-  // who may still read comes back and says again who they are
+  // a client that may still read connects again and signs in again
   const lastsMs = endsAt === undefined ? undefined : Math.min(Math.max(endsAt - Date.now(), 0), longestMs)
   const ending = lastsMs === undefined ? undefined : setTimeout(() => raw.end(), lastsMs).unref()
   raw.on('close', () => {

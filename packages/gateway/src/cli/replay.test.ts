@@ -244,7 +244,7 @@ describe('diana replay', () => {
     )
   })
 
-  it('suggests limits that separate abusers, as a rule file in shadow that diana check takes', async () => {
+  it('diana replay --suggest names limits that separate abusers, as a rule file in shadow that diana check takes', async () => {
     const lines: string[] = []
     for (let at = 0; at < 600; at++) {
       lines.push(line(at, `198.51.100.${at % 100}`), line(at, '203.0.113.66'), line(at, '203.0.113.66'))

@@ -418,7 +418,7 @@ describe('diana bound', () => {
       '{ id: a, by: ip, limit: { by: header:x-plan, values: { pro: 200/m, free: 100/m, off: 0/m }, default: 1/m } }',
       '',
     ],
-  ])('%s: %s', async (_, list, expected) => {
+  ])('diana bound names a rule without effect, %s: %s', async (_, list, expected) => {
     const { findings } = await bound(`rules: [${list}]`)
     expect(
       findings

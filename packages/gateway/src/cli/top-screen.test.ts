@@ -16,7 +16,7 @@ describe('the screen of diana top', () => {
     { columns: 120, rows: 10 },
     { columns: 40, rows: 60 },
     { columns: 8, rows: 3 },
-  ])('its lines fit into a terminal of %o', size => {
+  ])('lines of the screen fit into a terminal of %o', size => {
     const lines = drawTop({ at: 0, total: counts, rules }, status, { isClearing: true, size })
     const plain = lines.map(line => line.replace('\u001b[H\u001b[2J', ''))
     expect(Math.max(...plain.map(line => line.length))).toBeLessThanOrEqual(size.columns)

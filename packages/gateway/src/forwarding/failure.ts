@@ -59,7 +59,7 @@ const unsendable: Failure = {
   isOfCaller: true,
   mayRetry: false,
 }
-/** The service has refused or failed so many calls that fewer are sent. */
+/** The service has refused or failed too many calls, so fewer are sent. */
 export const throttled: Failure = {
   reason: 'overload',
   status: 503,

@@ -94,7 +94,7 @@ class Tunnel implements SlotUser {
     this.#asked = asked
     let timer = setTimeout(() => asked.destroy(new ConnectOverdue('no connection was made in time')), connectMs)
     asked.on('close', () => clearTimeout(timer))
-    // what is written is sent once the socket is connected
+    // bytes that are written now are sent once the socket is connected
     asked.once('socket', socket =>
       socket.once('encrypted' in socket ? 'secureConnect' : 'connect', () => {
         this.#tries.send()
@@ -309,6 +309,6 @@ function relay(from: Socket, to: Socket, bulk: BulkQueue): void {
     else to.once('drain', () => bulk.join(resume))
   })
   from.on('end', () => to.end())
-  // it may have been paused until the other was there
+  // the stream may have been paused until the other one was there
   resume()
 }

@@ -28,7 +28,7 @@ export function normalizeRequest(raw: IncomingMessage): string {
   dropHeadersOfConnection(raw)
   // RFC 9112, section 3.2.2: the host of the target is the one that is called
   if (url.charCodeAt(0) !== 0x2f && url !== '*') raw.headers.host = /^\w+:\/\/([^/\\?#]*)/.exec(url)?.[1]
-  // which the old protocol need not name
+  // HTTP/1.0 need not name a host
   if (raw.headers.host === '' && raw.httpVersion === '1.0') delete raw.headers.host
   const { host } = raw.headers
   if (hosts > 1) return refuse(raw, 'This call names two hosts.')

@@ -236,7 +236,7 @@ function refuseVersionOf(_request: IncomingMessage, response: ServerResponse): v
 }
 
 function refuseWithoutHost(_request: IncomingMessage, response: ServerResponse): void {
-  // what follows may be a body
+  // the bytes after it may be a body
   response.setHeader('Connection', 'close')
   writeProblem(response, 400, 'This call has no Host header.')
 }
@@ -246,7 +246,7 @@ const place = 'connections that are closed'
 const sweepMs = 20
 const idleMs = 250
 
-/** The parts of a gateway that closing it needs. */
+/** The parts of a gateway that its end needs. */
 export interface ClosingParts {
   readonly app: FastifyInstance
   readonly shutdown: () => GatewaySettings['shutdown']

@@ -27,7 +27,7 @@ export interface ServerRun {
   readonly logLevel: string | undefined
   /** Is called with the limiter before calls come; may throw. */
   onLimiter(limiter: Limiter): void
-  /** Is called when calls are taken; what it returns is called before the end. */
+  /** Is called when calls are taken; the function that it returns is called before the end. */
   onStarted(process: ServerProcess, admin: RunningAdmin | undefined): (() => Promise<void>) | undefined
 }
 

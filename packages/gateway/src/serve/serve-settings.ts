@@ -8,9 +8,8 @@ import {
   parseGatewaySettings,
   shutdownSchema,
 } from '../settings/gateway-settings.ts'
-import { hostSchema, portSchema } from '../settings/listen-settings.ts'
-import { sizeOf } from '../settings/size.ts'
 import { type TlsSettings, tlsSchema } from '../settings/tls-settings.ts'
+import { hostSchema, portSchema, sizeOf } from '../settings/values.ts'
 import type { RespUserSettings } from './resp/resp-users.ts'
 
 /** The address of one of the ports. */

@@ -123,7 +123,7 @@ export class LatencyCounts {
 
 /** The conditions under which an address that fails is left alone. */
 export interface HealthOptions {
-  /** After so many failed calls in a row it rests. */
+  /** The number of failed calls in a row after which it rests. */
   readonly failures: number
   readonly restMs: number
   /** After how many health checks in a row its state changes; checks are made only if this is given. */

@@ -70,7 +70,7 @@ export class Upstreams {
 
   /** Puts the addresses of these routes in use, and no others. */
   use(pools: readonly UpstreamUser[], now: number): void {
-    // what is there at the first start is not new to anybody
+    // addresses of the first start are not new
     const since = this.#pools.length === 0 ? undefined : now
     for (const pool of pools) pool.start(since)
     for (const pool of this.#pools) pool.stop()
@@ -106,7 +106,7 @@ export class Upstreams {
     })
   }
 
-  /** Returns the first routes of which addresses get no calls at this moment. */
+  /** Returns the first routes with addresses that get no calls at this moment. */
   troubles(now: number): RouteTrouble[] {
     const troubles: RouteTrouble[] = []
     for (const pool of this.#pools) {

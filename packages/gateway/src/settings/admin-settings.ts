@@ -1,6 +1,6 @@
 import { listOf, textOf, z } from 'diana-limiter/schema'
 import { type IdentitySettings, identitySchema } from './identity-settings.ts'
-import { hostSchema, portSchema } from './listen-settings.ts'
+import { hostSchema, portSchema } from './values.ts'
 
 /** The address where operators come in, and what is kept of what they do. */
 export interface AdminSettings {

@@ -1,12 +1,12 @@
 import { listOf, textOf, z } from 'diana-limiter/schema'
-import { sizeOf } from './size.ts'
+import { sizeOf } from './values.ts'
 
 /** A way to compress a body, by its name in Content-Encoding. */
 export type Encoding = 'br' | 'gzip'
 
 /** The answers of services that are compressed, and how. */
 export interface CompressionSettings {
-  /** The encodings, of which the first is taken if a caller likes several as much. */
+  /** The encodings; the first one is taken if a caller likes several as much. */
   readonly encodings: readonly Encoding[]
   /** Content types such as `application/json`; `*` stands for any part of one. */
   readonly types: readonly string[]

@@ -4,7 +4,6 @@ import { type AccessLogSettings, accessLogSchema } from './access-log-settings.t
 import { type AdminSettings, adminSchema } from './admin-settings.ts'
 import { compressionSchema } from './compression-settings.ts'
 import { type CorsSettings, corsSchema } from './cors-settings.ts'
-import { hostSchema, portSchema } from './listen-settings.ts'
 import { oneSpelling } from './one-spelling.ts'
 import { type FilterSettings, filterSchema } from './routes/filter-settings.ts'
 import { headersToSet } from './routes/header-settings.ts'
@@ -19,10 +18,9 @@ import {
   type Timeouts,
   timeoutsSchema,
 } from './routes/route-settings.ts'
-import { sizeOf } from './size.ts'
-import { intervalDuration } from './timer-duration.ts'
 import { type TlsSettings, tlsSchema } from './tls-settings.ts'
 import { type TracingSettings, tracingSchema } from './tracing-settings.ts'
+import { hostSchema, intervalDuration, portSchema, sizeOf } from './values.ts'
 
 /** The way in which names of services are followed. */
 export interface DnsSettings {
@@ -216,7 +214,7 @@ const schema = z
     }),
   )
 
-/** Routes of which only one could ever be taken, since they have the same host, path and conditions; each is named. */
+/** Lists the routes that hide each other, since they have the same host, path and conditions; each is named. */
 function* doubles(routes: readonly RouteWords[]): Generator<[index: number, what: string]> {
   const taken = new Map<string, number>()
   for (const [index, route] of routes.entries()) {

@@ -158,7 +158,7 @@ export class Telemetry {
     if (isRequestId(given) && peer !== undefined && this.#options.isProxy(peer)) record.requestId = given
     else {
       record.requestId = createRequestId()
-      // what the service is sent, and what every part of the gateway sees
+      // the service gets this header, and every part of the gateway reads it
       headers['x-request-id'] = record.requestId
     }
   }

@@ -88,7 +88,7 @@ function replay(calls: readonly RecordedCall[], document: RuleDocument, compile:
   })
   for (const { at, call, cost } of calls) {
     now = Math.round(at * 1000)
-    // how long a call took is not known: it releases its slot at once
+    // the duration of a call is not known: it releases its slot at once
     decider.takeLocal(call, cost, now).release()
   }
   const times = ({ allowed, refused }: Tally) => ({ allowed: allowed * oneOf, refused: refused * oneOf })

@@ -14,7 +14,7 @@ async function start(rule: Partial<RuleOptions> = {}) {
   const estimate = (key = '') => {
     const { table } = engineOf(limiter).decider.rules[0]!
     const slot = table.find(key)
-    return table.meters[0]!.estimate!(table.state(slot), table.base(slot), time.ms * 1000)
+    return table.meters[0]!.held!.learns!.estimate(table.state(slot), table.base(slot), time.ms * 1000)
   }
   /** Calls of 10 ms, so many at a time, one after another. */
   const run = (count: number, atOnce = 5, ms = 10, status: number | undefined = 200) => {

@@ -1,6 +1,19 @@
 import { ESTIMATE_SLOTS } from './adaptive/estimate-state.ts'
 import { ConcurrencyEstimator, type Ending, type Estimate } from './adaptive/estimator.ts'
-import { type Algorithm, InvalidLimitError, type Limit, type Meter } from './algorithm.ts'
+import {
+  type Algorithm,
+  InvalidLimitError,
+  type Limit,
+  type Meter,
+  type MeterHeld,
+  type MeterLearning,
+  type MeterMigration,
+} from './algorithm.ts'
+
+export interface AdaptiveOptions {
+  /** The least that is admitted at one time, whatever is measured; default 2. */
+  readonly min?: number | undefined
+}
 
 /*
  * Adaptive concurrency: how many calls are in flight at one time, with a limit that is found by watching the service
@@ -17,8 +30,8 @@ export const adaptive: Algorithm = {
   options: ({ z }) => ({
     min: z.int().min(1).max(1e9).optional().describe('the least that is admitted at one time; default: 2'),
   }),
-  meter({ count }: Limit, options): Meter {
-    const min = typeof options.min === 'number' ? options.min : Math.min(2, count)
+  meter({ count }: Limit, options: AdaptiveOptions): Meter {
+    const min = options.min ?? Math.min(2, count)
     if (min > count) {
       const message = `min ${min} is above the limit ${count}: the limit is the most that is admitted, so lower min or raise limit`
       throw new InvalidLimitError('min', message)
@@ -27,12 +40,11 @@ export const adaptive: Algorithm = {
   },
 }
 
-class Adaptive implements Meter {
+class Adaptive implements Meter, MeterLearning, MeterMigration {
   readonly slots = ESTIMATE_SLOTS
-  readonly needsRelease = true
-  readonly countsAll = true
-  readonly reason = 'overload'
   readonly maxWaitUs = 0
+  readonly held: MeterHeld = { learns: this }
+  readonly migrate: MeterMigration = this
   readonly scale: readonly number[] = [0]
   readonly #estimator: ConcurrencyEstimator
 

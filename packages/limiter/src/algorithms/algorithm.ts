@@ -8,7 +8,7 @@ const SHORTEST_LEASED_US = 500_000
 /** The part of a window by which reports may come late. */
 const REPORTED_WITHIN = 0.02
 
-/** For how long the used permits of a window may go unreported: see `Meter.reportUs`. */
+/** For how long the used permits of a window may go unreported: see `MeterRate.reportUs`. */
 export function windowReportUs(windowUs: number): number | undefined {
   return windowUs < SHORTEST_LEASED_US ? undefined : Math.min(500_000, windowUs * REPORTED_WITHIN)
 }
@@ -77,22 +77,14 @@ export interface Algorithm {
 /**
  * One limit, ready to count. A key's state is `slots` numbers from `at` on; all zeros is a key never seen, and a key
  * forgotten after `idleAt` is answered as before. Moments and durations are whole microseconds.
+ *
+ * The members up to `idleAt` are required. The others are groups, each for one purpose: a meter without a group counts as well, and
+ * docs/extending.md says what it then cannot do. A class that has the members of a group is the group itself: `readonly rate = this`.
  */
 export interface Meter {
   readonly slots: number
-  /**
-   * So many of the numbers are always stored, the first ones; the others only while the first of them is not 0, and are all 0
-   * otherwise. All of them are stored if this is left out.
-   */
-  readonly coreSlots?: number | undefined
   /** The longest delay a call is admitted with; 0 refuses calls that cannot pass at once. */
   readonly maxWaitUs: number
-  /** A charge of this meter lasts until it is refunded. */
-  readonly needsRelease: boolean
-  /** The most that can ever pass at once, if that is another number than the count of the limit. */
-  readonly most?: number | undefined
-  /** A rule in shadow counts with it also the calls that it would refuse: it learns from all calls that a service gets. */
-  readonly countsAll?: boolean | undefined
   /**
    * How long until `cost` fits, seen from `now`; Infinity when no moment can be named. Changes nothing. `priority` is the rank of
    * the call's level, from 0 for the lowest to 1 for the highest.
@@ -100,12 +92,83 @@ export interface Meter {
   delay(state: Float64Array, at: number, now: number, cost: number, priority?: number): number
   /** Counts `cost` as admitted at `now + delay`, where `delay` is no shorter than `delay()` just returned. */
   take(state: Float64Array, at: number, now: number, cost: number, delay: number, priority?: number): void
-  /** For a meter that learns from calls: the call that was counted as admitted at `moment` has ended. Left out, it is refunded. */
-  end?(state: Float64Array, at: number, now: number, cost: number, moment: number, ending: Ending): void
-  /** Why it refuses calls; `limit` if left out. */
-  readonly reason?: 'overload' | undefined
-  /** For a meter that finds its limit: what it has found. */
-  estimate?(state: Float64Array, at: number, now: number): Estimate
+  /**
+   * Takes back what was counted as admitted at `moment`: exactly if it came last, never more than time has left of it
+   * otherwise. The limit is what it is since `changedAt`, if it was changed.
+   */
+  refund(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt?: number): void
+  /** The largest cost that would pass at once. */
+  remaining(state: Float64Array, at: number, now: number, priority?: number): number
+  /** The moment from which this state equals that of a key never seen. */
+  idleAt(state: Float64Array, at: number): number
+  /** What is known of how time frees what was taken. */
+  readonly rate?: MeterRate | undefined
+  /** Set if a charge lasts until it is refunded, and time frees nothing. */
+  readonly held?: MeterHeld | undefined
+  /** Counts what it has not judged: the state of another limit, calls that were admitted elsewhere, and debts. */
+  readonly migrate?: MeterMigration | undefined
+  /** For speed and space in this process. */
+  readonly memory?: MeterMemory | undefined
+  /** For counting in Redis. */
+  readonly redis?: MeterRedis | undefined
+}
+
+/** How time frees what was taken. */
+export interface MeterRate {
+  /** How much it admits in a microsecond in the long run. */
+  readonly perUs: number
+  /** The most that can ever pass at once, if that is another number than the count of the limit. */
+  readonly most?: number | undefined
+  /** For how long a call counts, if each call leaves that long after it was counted, or earlier; a rate without this refills. */
+  readonly windowUs?: number | undefined
+  /**
+   * For how long permits that were used may go unreported when the limit is nearly reached, in microseconds: reports that come late count
+   * calls as of a later moment. The permits of a meter without this are not leased.
+   */
+  readonly reportUs?: number | undefined
+  /** Bounds of what it admits if the moments of calls are not known exactly; a meter without this has none. */
+  readonly envelope?: Envelope | undefined
+  /** Set if a key gains from the moment at which it is first seen. */
+  readonly start?: MeterStart | undefined
+  /** For a meter whose count ends all at once: when; 0 if that is not known yet. No permit is leased beyond that moment. */
+  endsAt?(state: Float64Array, at: number, now: number): number
+  /** Takes all that is left at `now`, fractions of a permit too; a meter without this knows no fractions. */
+  drain?(state: Float64Array, at: number, now: number): void
+}
+
+/** A key gains from the moment at which it is first seen, and is remembered for longer than until all is back. */
+export interface MeterStart {
+  /** Stores that moment for a call that is not admitted. Returns false if the key is known already. */
+  begin(state: Float64Array, at: number, now: number): boolean
+  /** The moment at which all that was taken is back. */
+  fullAt(state: Float64Array, at: number): number
+}
+
+/** A charge lasts until it is refunded. */
+export interface MeterHeld {
+  /** Set if the limit is found by watching the calls. */
+  readonly learns?: MeterLearning | undefined
+}
+
+/**
+ * For a meter that finds its limit: what it refuses is refused because of overload, and in shadow it counts also the calls that it would
+ * refuse, since it learns from all calls that a service gets.
+ */
+export interface MeterLearning {
+  /** The call that was counted as admitted at `moment` has ended; it is not refunded then. */
+  end(state: Float64Array, at: number, now: number, cost: number, moment: number, ending: Ending): void
+  estimate(state: Float64Array, at: number, now: number): Estimate
+}
+
+/** Counts what the meter has not judged. */
+export interface MeterMigration {
+  /** What the numbers of a state are measured by, the period in microseconds first; states of another scale are inherited. */
+  readonly scale: readonly number[]
+  /**
+   * Writes the state that `old`, kept by a meter of this algorithm with another scale, amounts to: what was used stays
+   * used, nothing is reset or refilled. `state` is all zeros before.
+   */
+  inherit(old: ArrayLike<number>, oldScale: readonly number[], state: Float64Array, at: number, now: number): void
   /**
    * Counts a call that another version of the rule has admitted to pass at `now + delay`, whether or not it fits here; what does not
    * fit is counted as late as it does if `carries` is true. A meter without this counts it with `take`.
@@ -117,61 +180,40 @@ export interface Meter {
    */
   insert?(state: Float64Array, at: number, now: number, cost: number, moment: number): void
   /**
-   * Takes back what was counted as admitted at `moment`: exactly if it came last, never more than time has left of it
-   * otherwise. The limit is what it is since `changedAt`, if it was changed.
-   */
-  refund(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt?: number): void
-  /**
    * Counts at `now` what was used beyond the limit: no call passes before time has freed as much, and `remaining` is 0 until then. What
    * is counted is at most `MOST_DEBT` times the limit. A meter without this counts up to the limit.
    */
   overdraw?(state: Float64Array, at: number, now: number, cost: number): void
-  /** For how long a call counts, if each call leaves that long after it was counted, or earlier; a meter without this refills. */
-  readonly windowUs?: number | undefined
-  /** How much it admits in a microsecond in the long run; a meter without this frees nothing by time. */
-  readonly perUs?: number | undefined
+}
+
+/** For speed and space in this process. */
+export interface MeterMemory {
   /**
-   * For how long permits that were used may go unreported when the limit is nearly reached, in microseconds: reports that come late count
-   * calls as of a later moment. The permits of a meter without this are not leased.
+   * `delay`, `take`, `remaining` and `idleAt` in one: takes a call that passes at once and returns true, or changes nothing; reports
+   * what is left then. `cost` is 1 or more.
    */
-  readonly reportUs?: number | undefined
-  /** For a meter whose count ends all at once: when; 0 if that is not known yet. No permit is leased beyond that moment. */
-  endsAt?(state: Float64Array, at: number, now: number): number
-  /** Bounds of what it admits if the moments of calls are not known exactly; a meter without this has none. */
-  readonly envelope?: Envelope | undefined
-  /** The largest cost that would pass at once. */
-  remaining(state: Float64Array, at: number, now: number, priority?: number): number
-  /** Takes all that is left at `now`, fractions of a permit too; a meter without this knows no fractions. */
-  drain?(state: Float64Array, at: number, now: number): void
-  /** The moment from which this state equals that of a key never seen. */
-  idleAt(state: Float64Array, at: number): number
-  /** The moment at which all that was taken is back, if a key is remembered for longer than that. */
-  fullAt?(state: Float64Array, at: number): number
+  pass(state: Float64Array, at: number, now: number, cost: number, result: PassResult): boolean
   /**
-   * For a meter whose keys gain from the moment at which they are first seen: a call that is not admitted is stored as that
-   * moment. Returns false if the key is known already.
+   * So many of the numbers are always stored, the first ones; the others only while the first of them is not 0, and are all 0
+   * otherwise. All of them are stored if this is left out.
    */
-  begin?(state: Float64Array, at: number, now: number): boolean
-  /** For a meter whose costs set a moment instead of adding up: the cost that refuses calls for `us` microseconds. */
-  costLasting?(us: number): number
-  /**
-   * For speed, the methods above in one: takes a call that passes at once and returns true, or changes nothing; reports what is left
-   * then. `cost` is 1 or more.
-   */
-  pass?(state: Float64Array, at: number, now: number, cost: number, result: PassResult): boolean
-  /** What the numbers of a state are measured by, the period in microseconds first; states of another scale are inherited. */
-  readonly scale?: readonly number[] | undefined
-  /**
-   * Writes the state that `old`, kept by a meter of this algorithm with another scale, amounts to: what was used stays
-   * used, nothing is reset or refilled. `state` is all zeros before. A meter without this starts from zero when its limit is
-   * changed.
-   */
-  inherit?(old: ArrayLike<number>, oldScale: readonly number[], state: Float64Array, at: number, now: number): void
-  /** The same in Lua, with the numbers it needs; a meter without one counts in this process only. */
-  readonly lua?: LuaAlgorithm | undefined
-  readonly numbers?: Readonly<Record<string, number>> | undefined
-  /** More numbers for Lua, if they are others at other moments. */
+  readonly coreSlots?: number | undefined
+}
+
+/** For counting in Redis. */
+export interface MeterRedis {
+  /** The moves of the meter in Lua. */
+  readonly lua: LuaAlgorithm
+  /** The numbers that they need. */
+  readonly numbers: Readonly<Record<string, number>>
+  /** More numbers, if they are others at other moments. */
   numbersAt?(now: number): TimedNumbers
+}
+
+/** A meter of blocks: its costs set a moment instead of adding up. No rule names it as its algorithm. */
+export interface Block extends Meter {
+  /** The cost that refuses calls for `us` microseconds. */
+  costLasting(us: number): number
 }
 
 /** Numbers that are the same from a moment until before another one. */
@@ -226,5 +268,11 @@ export class InvalidLimitError extends Error {
 
 /** What a meter can admit at once to a key that has used nothing. */
 export function capacityOf(meter: Meter, now = 0): number {
-  return meter.most ?? meter.remaining(new Float64Array(meter.slots), 0, now)
+  return meter.rate?.most ?? meter.remaining(new Float64Array(meter.slots), 0, now)
+}
+
+/** The moment at which all that a key has taken is back. */
+export function fullAt(meter: Meter, state: Float64Array, at: number): number {
+  const start = meter.rate?.start
+  return start === undefined ? meter.idleAt(state, at) : start.fullAt(state, at)
 }

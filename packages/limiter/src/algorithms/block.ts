@@ -1,4 +1,4 @@
-import type { Algorithm, LuaAlgorithm, Meter } from './algorithm.ts'
+import type { Algorithm, Block, Meter, MeterMigration, MeterRedis } from './algorithm.ts'
 import { blockLua } from './lua/generated.ts'
 
 /*
@@ -50,13 +50,12 @@ export const blocking: Algorithm = {
     growth.firstMs === undefined ? blockMeter : growingBlockMeter(growth as unknown as BlockGrowth),
 }
 
-class BlockMeter implements Meter {
+class BlockMeter implements Block, MeterMigration {
   readonly slots: number
-  readonly needsRelease = false
   readonly maxWaitUs = 0
-  readonly lua: LuaAlgorithm = blockLua
+  readonly redis: MeterRedis
+  readonly migrate: MeterMigration = this
   readonly scale: readonly number[] = []
-  readonly numbers: Readonly<Record<string, number>>
   readonly #growth: BlockGrowth | undefined
   readonly #forgetUs: number
 
@@ -64,7 +63,7 @@ class BlockMeter implements Meter {
     this.#growth = growth
     this.#forgetUs = (growth?.forgetAfterMs ?? 0) * 1000
     this.slots = growth ? 2 : 1
-    this.numbers = { setsMoment: 1, ...growth }
+    this.redis = { lua: blockLua, numbers: { setsMoment: 1, ...growth } }
   }
 
   delay(state: Float64Array, at: number, now: number, cost: number): number {
@@ -99,10 +98,6 @@ class BlockMeter implements Meter {
     return state[at + UNTIL] === 0 ? 0 : state[at + UNTIL]! + this.#forgetUs
   }
 
-  fullAt(state: Float64Array, at: number): number {
-    return state[at + UNTIL]!
-  }
-
   inherit(old: ArrayLike<number>, _oldScale: readonly number[], state: Float64Array, at: number): void {
     state[at + UNTIL] = old[UNTIL]!
     if (this.#growth) state[at + STEPS] = old[STEPS] ?? 0
@@ -116,7 +111,7 @@ class BlockMeter implements Meter {
 }
 
 /** Blocks that last for as long as the rule says. */
-export const blockMeter: Meter = new BlockMeter()
+export const blockMeter: Block = new BlockMeter()
 
 /** Blocks that grow. */
 export function growingBlockMeter(growth: BlockGrowth): Meter {

@@ -1,4 +1,13 @@
-import type { Limit, LuaAlgorithm, Meter, PassResult } from './algorithm.ts'
+import type {
+  Limit,
+  Meter,
+  MeterMemory,
+  MeterMigration,
+  MeterRate,
+  MeterRedis,
+  MeterStart,
+  PassResult,
+} from './algorithm.ts'
 import { InvalidLimitError, MOST_DEBT } from './algorithm.ts'
 import type { Envelope, Shape } from './envelope.ts'
 import { bucketLua } from './lua/generated.ts'
@@ -53,7 +62,7 @@ export interface BucketShape {
 }
 
 /** A refill in whole units. */
-interface Rate extends Refill {
+interface UnitRefill extends Refill {
   readonly token: number
 }
 
@@ -66,7 +75,7 @@ export function bucketMeter(limit: Limit, shape: BucketShape): Meter {
   return new Bucket(shape, rateOf(limit.count, periodUs, shape), periodUs)
 }
 
-function rateOf(count: number, periodUs: number, { capacity, ahead, largest, isInterval }: BucketShape): Rate {
+function rateOf(count: number, periodUs: number, { capacity, ahead, largest, isInterval }: BucketShape): UnitRefill {
   // a period refills no more than the capacity
   if (isInterval) return { token: 1, perStep: Math.min(count, capacity), stepUs: periodUs }
   const rate = exactRate(count, periodUs, capacity + ahead + largest)
@@ -76,20 +85,21 @@ function rateOf(count: number, periodUs: number, { capacity, ahead, largest, isI
   return { token: rate.token, perStep: rate.perMicro, stepUs: 1 }
 }
 
-class Bucket implements Meter {
+class Bucket implements Meter, MeterRate, MeterStart, MeterMigration, MeterMemory {
   readonly slots: number = LOWS + 2 * STEPS
   readonly coreSlots = LOWS
-  readonly needsRelease = false
-  readonly lua: LuaAlgorithm = bucketLua
-  readonly numbers: Readonly<Record<string, number>>
   readonly maxWaitUs: number
+  readonly rate: MeterRate = this
+  readonly migrate: MeterMigration = this
+  readonly memory: MeterMemory = this
+  readonly redis: MeterRedis
   readonly most: number
   readonly scale: readonly number[]
   readonly perUs: number
   readonly reportUs = REPORT_US
   readonly envelope: Envelope
-  readonly begin?: NonNullable<Meter['begin']>
-  readonly #rate: Rate
+  readonly start: MeterStart | undefined
+  readonly #refill: UnitRefill
   readonly #capacity: number
   /** The largest debt that is counted. */
   readonly #mostDebt: number
@@ -99,23 +109,24 @@ class Bucket implements Meter {
   /** How long a bucket that starts empty is remembered after it has filled. */
   readonly #keptUs: number
 
-  constructor(shape: BucketShape, rate: Rate, periodUs: number) {
-    const { token, perStep, stepUs } = rate
+  constructor(shape: BucketShape, refill: UnitRefill, periodUs: number) {
+    const { token, perStep, stepUs } = refill
     const aheadUs = shape.ahead === 0 ? 0 : Math.ceil((shape.ahead * token) / perStep) * stepUs
     this.maxWaitUs = Math.min(shape.timeoutUs, aheadUs)
     this.most = shape.capacity
-    this.#rate = rate
+    this.#refill = refill
     this.#capacity = shape.capacity * token
-    this.#mostDebt = mostDebtOf(this.#capacity, shape.largest, rate)
+    this.#mostDebt = mostDebtOf(this.#capacity, shape.largest, refill)
     this.#largest = shape.largest
     this.#startsEmpty = shape.startsEmpty
     this.#waits = shape.timeoutUs > 0
-    this.#keptUs = shape.startsEmpty ? Math.max(KEPT_FULL_US, paidOffUs(this.#capacity, rate)) : 0
+    this.#keptUs = shape.startsEmpty ? Math.max(KEPT_FULL_US, paidOffUs(this.#capacity, refill)) : 0
     this.perUs = perStep / (token * stepUs)
-    this.envelope = envelopeOf(shape, rate, this.perUs)
+    this.envelope = envelopeOf(shape, refill, this.perUs)
     this.scale = [periodUs, token, perStep, stepUs, this.#keptUs, this.#capacity]
-    this.numbers = {
-      ...rate,
+    this.start = shape.startsEmpty ? this : undefined
+    const numbers = {
+      ...refill,
       capacity: this.#capacity,
       most: shape.capacity,
       mostDebt: this.#mostDebt,
@@ -124,13 +135,13 @@ class Bucket implements Meter {
       waits: this.#waits ? 1 : 0,
       keptUs: this.#keptUs,
     }
-    if (shape.startsEmpty) this.begin = (state, at, now) => this.#begin(state, at, now)
+    this.redis = { lua: bucketLua, numbers }
   }
 
   delay(state: Float64Array, at: number, now: number, cost: number): number {
     if (cost > this.#largest) return Number.POSITIVE_INFINITY
     if (cost === 0) return 0
-    const { token, perStep, stepUs } = this.#rate
+    const { token, perStep, stepUs } = this.#refill
     const missing = this.#level(state, at, now) + cost * token - this.#capacity
     if (missing <= 0) return this.#isAhead(state, at, now) ? state[at + MOMENT]! - now : 0
     const begun = this.#isNew(state, at, now) ? now : stepBefore(state[at + MOMENT]!, now, stepUs)
@@ -138,30 +149,30 @@ class Bucket implements Meter {
   }
 
   take(state: Float64Array, at: number, now: number, cost: number, delay: number): void {
-    this.#begin(state, at, now)
+    this.begin(state, at, now)
     this.#advance(state, at, Math.max(now + delay, state[at + MOMENT]!))
     const before = state[at + LEVEL]!
     // a call larger than the bucket has been leaking while it waited, down to the brim
     const most = before > this.#capacity ? this.#mostDebt : this.#capacity
-    const level = Math.max(before, Math.min(most, before + cost * this.#rate.token))
+    const level = Math.max(before, Math.min(most, before + cost * this.#refill.token))
     // a call that waited leaves less than a microsecond's worth, and no whole token that another call could take before it
-    const isBrimful = delay > 0 && this.#rate.stepUs === 1 && this.#capacity - level < this.#rate.perStep
-    state[at + LEVEL] = isBrimful ? Math.max(level, this.#capacity - this.#rate.token + 1) : level
+    const isBrimful = delay > 0 && this.#refill.stepUs === 1 && this.#capacity - level < this.#refill.perStep
+    state[at + LEVEL] = isBrimful ? Math.max(level, this.#capacity - this.#refill.token + 1) : level
   }
 
   overdraw(state: Float64Array, at: number, now: number, cost: number): void {
-    this.#begin(state, at, now)
+    this.begin(state, at, now)
     this.#advance(state, at, now)
     const before = state[at + LEVEL]!
-    const units = Math.min(cost, this.#mostDebt / this.#rate.token) * this.#rate.token
+    const units = Math.min(cost, this.#mostDebt / this.#refill.token) * this.#refill.token
     state[at + LEVEL] = Math.max(before, Math.min(this.#mostDebt, before + units))
   }
 
   pass(state: Float64Array, at: number, now: number, cost: number, result: PassResult): boolean {
-    const { token, perStep, stepUs } = this.#rate
+    const { token, perStep, stepUs } = this.#refill
     const last = state[at + MOMENT]!
     if (now < last || this.#startsEmpty || cost > this.#largest) return this.#passApart(state, at, now, cost, result)
-    const level = levelAfter(now - last, state[at + LEVEL]!, this.#rate)
+    const level = levelAfter(now - last, state[at + LEVEL]!, this.#refill)
     const left = this.#capacity - level - cost * token
     if (left < 0) {
       const begun = stepUs === 1 ? now : stepBefore(last, now, stepUs)
@@ -196,12 +207,12 @@ class Bucket implements Meter {
     if (then < last) this.#rewind(state, at, then)
     else this.#advance(state, at, then)
     const level = state[at + LEVEL]!
-    const units = cost * this.#rate.token
+    const units = cost * this.#refill.token
     const charge = { units: Math.min(units, this.#capacity), moment, isRefill: moment > changedAt }
     // for the last call, the level itself shows what time has left
     const unpaid = isLast
       ? { units: Math.min(units, level), low: level }
-      : unpaidOf(state, at + LOWS, this.#rate, charge, level, then)
+      : unpaidOf(state, at + LOWS, this.#refill, charge, level, then)
     if (unpaid.units <= 0) return
     lowerSteps(state, at + LOWS, moment, unpaid.units, unpaid.low)
     state[at + LEVEL] = level - unpaid.units
@@ -214,12 +225,12 @@ class Bucket implements Meter {
 
   remaining(state: Float64Array, at: number, now: number): number {
     if (this.#isAhead(state, at, now)) return 0
-    return Math.max(0, Math.floor((this.#capacity - this.#level(state, at, now)) / this.#rate.token))
+    return Math.max(0, Math.floor((this.#capacity - this.#level(state, at, now)) / this.#refill.token))
   }
 
   inherit(old: ArrayLike<number>, oldScale: readonly number[], state: Float64Array, at: number, now: number): void {
     const [, oldToken = 1, perStep = 0, stepUs = 1, keptUs = 0] = oldScale
-    const { token } = this.#rate
+    const { token } = this.#refill
     const oldRate = { perStep, stepUs }
     const before = new Float64Array(this.slots)
     for (let slot = 0; slot < old.length; slot++) before[slot] = old[slot]!
@@ -228,7 +239,7 @@ class Bucket implements Meter {
     else advance(before, 0, now, oldRate)
     state[at + LEVEL] = inTokensOf(token, before[LEVEL]!, oldToken)
     // steps of the same length continue, others begin now
-    state[at + MOMENT] = stepUs === this.#rate.stepUs ? before[MOMENT]! : now
+    state[at + MOMENT] = stepUs === this.#refill.stepUs ? before[MOMENT]! : now
     for (let slot = LOWS; slot < this.slots; slot += 2) {
       state[at + slot] = inWholeUnits(token, before[slot]!, oldToken)
       if (state[at + slot]! > 0) state[at + slot + 1] = before[slot + 1]!
@@ -239,15 +250,15 @@ class Bucket implements Meter {
 
   idleAt(state: Float64Array, at: number): number {
     if (isBlank(state, at)) return 0
-    return state[at + MOMENT]! + paidOffUs(state[at + LEVEL]!, this.#rate) + this.#keptUs
+    return state[at + MOMENT]! + paidOffUs(state[at + LEVEL]!, this.#refill) + this.#keptUs
   }
 
   fullAt(state: Float64Array, at: number): number {
-    return state[at + MOMENT]! + paidOffUs(state[at + LEVEL]!, this.#rate)
+    return state[at + MOMENT]! + paidOffUs(state[at + LEVEL]!, this.#refill)
   }
 
   /** A new key of a bucket that starts empty has used the whole capacity. */
-  #begin(state: Float64Array, at: number, now: number): boolean {
+  begin(state: Float64Array, at: number, now: number): boolean {
     if (!this.#isNew(state, at, now)) return false
     state.fill(0, at, at + this.slots)
     state[at + LEVEL] = this.#capacity
@@ -261,20 +272,20 @@ class Bucket implements Meter {
 
   /** Whether calls that wait have taken the next step already: no call passes before them. */
   #isAhead(state: Float64Array, at: number, now: number): boolean {
-    return this.#waits && this.#rate.stepUs > 1 && state[at + MOMENT]! > now
+    return this.#waits && this.#refill.stepUs > 1 && state[at + MOMENT]! > now
   }
 
   #level(state: Float64Array, at: number, now: number): number {
     if (this.#isNew(state, at, now)) return this.#capacity
-    return levelAfter(now - state[at + MOMENT]!, state[at + LEVEL]!, this.#rate)
+    return levelAfter(now - state[at + MOMENT]!, state[at + LEVEL]!, this.#refill)
   }
 
   #advance(state: Float64Array, at: number, moment: number): void {
-    advance(state, at, moment, this.#rate)
+    advance(state, at, moment, this.#refill)
   }
 
   #rewind(state: Float64Array, at: number, moment: number): void {
-    rewind(state, at, moment, this.#rate)
+    rewind(state, at, moment, this.#refill)
   }
 }
 
@@ -321,7 +332,7 @@ function rewind(state: Float64Array, at: number, moment: number, { perStep, step
 }
 
 /** Whole tokens that, with a call on top, are exact numbers, and that time pays off in a time that is one. */
-function mostDebtOf(capacity: number, largest: number, { token, perStep, stepUs }: Rate): number {
+function mostDebtOf(capacity: number, largest: number, { token, perStep, stepUs }: UnitRefill): number {
   const exact = Math.min(
     Math.floor(Number.MAX_SAFE_INTEGER / token) - largest,
     Math.floor((Math.floor(LONGEST_DEBT_US / stepUs) * perStep) / token),
@@ -352,7 +363,7 @@ function inWholeUnits(token: number, level: number, oldToken: number): number {
 }
 
 /** A refill in steps brings up to one step more in an interval, and has paid a full bucket after so many steps as it takes. */
-function envelopeOf(shape: BucketShape, { perStep, stepUs }: Rate, perUs: number): Envelope {
+function envelopeOf(shape: BucketShape, { perStep, stepUs }: UnitRefill, perUs: number): Envelope {
   const { capacity, largest, startsEmpty, isInterval, timeoutUs } = shape
   const step = isInterval ? perStep : 0
   const ceiling: Shape = { kind: 'bucket', units: capacity + step, perUs }

@@ -29,7 +29,7 @@ describe('token bucket', () => {
     const [large, small] = [100, 5].map(burst => tokenBucket.meter(tenPerSecond, { burst }))
     const [old, state] = [new Float64Array(large!.slots), new Float64Array(small!.slots)]
     large!.take(old, 0, 0, 100, 0)
-    small!.inherit!(old, large!.scale!, state, 0, 0)
+    small!.migrate!.inherit(old, large!.migrate!.scale, state, 0, 0)
     expect([small!.delay(state, 0, 0, 0), small!.remaining(state, 0, 0)]).toEqual([0, 0])
     expect(small!.delay(state, 0, 0, 1)).toBe(9_600_000)
   })

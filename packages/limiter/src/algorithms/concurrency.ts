@@ -1,4 +1,4 @@
-import type { Algorithm, Limit, LuaAlgorithm, Meter } from './algorithm.ts'
+import type { Algorithm, Limit, Meter, MeterHeld, MeterMigration, MeterRedis } from './algorithm.ts'
 import { concurrencyLua } from './lua/generated.ts'
 
 /*
@@ -22,18 +22,18 @@ export const concurrency: Algorithm = {
   },
 }
 
-class Concurrency implements Meter {
+class Concurrency implements Meter, MeterMigration {
   readonly slots = 1
-  readonly needsRelease = true
-  readonly lua: LuaAlgorithm = concurrencyLua
-  readonly numbers: Readonly<Record<string, number>>
   readonly maxWaitUs = 0
+  readonly held: MeterHeld = {}
+  readonly redis: MeterRedis
+  readonly migrate: MeterMigration = this
   readonly scale: readonly number[] = [0]
   readonly #count: number
 
   constructor(count: number) {
     this.#count = count
-    this.numbers = { count }
+    this.redis = { lua: concurrencyLua, numbers: { count } }
   }
 
   delay(state: Float64Array, at: number, _now: number, cost: number): number {

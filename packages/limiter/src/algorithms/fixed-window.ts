@@ -1,10 +1,25 @@
 import type { CalendarUnit } from '../common/calendar-unit.ts'
-import type { Algorithm, Limit, LuaAlgorithm, Meter, PassResult, WaitOptions } from './algorithm.ts'
+import type {
+  Algorithm,
+  Limit,
+  Meter,
+  MeterMemory,
+  MeterMigration,
+  MeterRate,
+  MeterRedis,
+  PassResult,
+  WaitOptions,
+} from './algorithm.ts'
 import { InvalidLimitError, MOST_DEBT, maxWaitUsOf, windowReportUs } from './algorithm.ts'
 import { CalendarWindow } from './calendar/calendar-window.ts'
 import { type CalendarOptions, readCalendar } from './calendar/read-calendar.ts'
 import type { Envelope } from './envelope.ts'
 import { fixedWindowLua } from './lua/generated.ts'
+
+export interface FixedWindowOptions extends CalendarOptions {
+  /** Where windows begin; default `clock`. */
+  readonly align?: 'clock' | 'first-call' | undefined
+}
 
 /*
  * Fixed window, the plain counter: time is cut into windows, each admits `count` and then nothing until it ends.
@@ -55,10 +70,6 @@ export const fixedWindow: Algorithm = {
   },
 }
 
-interface FixedWindowOptions extends CalendarOptions {
-  readonly align?: 'clock' | 'first-call'
-}
-
 function calendarMeter(limit: Limit, unit: CalendarUnit, options: FixedWindowOptions, maxWaitUs: number): Meter {
   const { align, zone = 'UTC', anchor = '' } = options
   if (align === 'first-call') {
@@ -74,12 +85,13 @@ function calendarMeter(limit: Limit, unit: CalendarUnit, options: FixedWindowOpt
   return new CalendarWindow(limit, unit, readCalendar(unit, options), `${unit} ${zone} ${anchor}`)
 }
 
-class FixedWindow implements Meter {
+class FixedWindow implements Meter, MeterRate, MeterMigration, MeterMemory {
   readonly slots = 2
-  readonly needsRelease = false
-  readonly lua: LuaAlgorithm = fixedWindowLua
-  readonly numbers: Readonly<Record<string, number>>
   readonly maxWaitUs: number
+  readonly rate: MeterRate = this
+  readonly migrate: MeterMigration = this
+  readonly memory: MeterMemory = this
+  readonly redis: MeterRedis
   readonly scale: readonly number[]
   readonly perUs: number
   readonly windowUs: number
@@ -102,7 +114,7 @@ class FixedWindow implements Meter {
     this.reportUs = windowReportUs(this.#periodUs) && Math.min(100_000, this.#periodUs / 20)
     this.envelope = envelopeOf(limit.count, this.#periodUs, aligned)
     this.scale = [this.#periodUs, flags.aligned, flags.waits]
-    this.numbers = { count: this.#count, periodUs: this.#periodUs, ...flags }
+    this.redis = { lua: fixedWindowLua, numbers: { count: this.#count, periodUs: this.#periodUs, ...flags } }
   }
 
   delay(state: Float64Array, at: number, now: number, cost: number): number {

@@ -45,7 +45,7 @@ class ChangingKey {
   /** The moment at which the call passes, if it does. */
   take(now: number, cost = 1): number | undefined {
     const delay = this.delay(now, cost)
-    this.meter.begin?.(this.state, 0, now)
+    this.meter.rate?.start?.begin(this.state, 0, now)
     if (delay > this.meter.maxWaitUs) return undefined
     this.meter.take(this.state, 0, now, cost, delay)
     return now + delay
@@ -205,7 +205,7 @@ describe.each<[string, (limit: Limit, burst: number) => ModelBucket]>([
           limit = { count: Math.max(1, next), periodMs }
           bucket = bucketFrom(limit, pick([1, 2, 5, 20, 300], option))
           key.change(bucket.meter, now)
-          rounded += PARTS / BigInt(bucket.meter.numbers!.token!) + 1n
+          rounded += PARTS / BigInt(bucket.meter.redis!.numbers.token!) + 1n
         }
         const cost = pick([1, 1, 2, bucket.capacity], option)
         const after = level + BigInt(cost) * PARTS
@@ -333,10 +333,10 @@ describe('warm-up, when its rule changes', () => {
           const [was, is] = [before, key.clone()].map(({ meter, state }) => {
             // taking nothing settles the state at this moment
             meter.take(state, 0, now, 0, 0)
-            return state[2]! / meter.scale![1]!
+            return state[2]! / meter.migrate!.scale[1]!
           })
           // what is below a billionth of a permit is nothing
-          const dust = 2e-9 / Math.min(...[before, key].map(({ meter }) => meter.scale![1]!))
+          const dust = 2e-9 / Math.min(...[before, key].map(({ meter }) => meter.migrate!.scale[1]!))
           expect(Math.abs(is! - was!)).toBeLessThan(1e-9 + dust)
         }
         key.take(now)
@@ -389,7 +389,7 @@ describe.each(Object.entries(families))('%s, when its rule changes', (_name, [al
         key.clone().change(other, now).take(now)
         key.change(other, now).change(meterFrom(limit, 0), now)
         // a shorter period forgets what it does not ask about, and that is gone for the longer one
-        if (other.scale![0]! < key.meter.scale![0]!) continue
+        if (other.migrate!.scale[0]! < key.meter.migrate!.scale[0]!) continue
         expect(key.remaining(now)).toBeLessThanOrEqual(was)
         expect(key.delay(now)).toBeGreaterThanOrEqual(wait)
       }

@@ -76,7 +76,7 @@ describe.each(Object.entries(subjects))('%s', (name, subjectFrom) => {
         const later = nextMoment(now, [laterDie % 8, laterDie], subject.limit, 0)
         given.giveBack(later, cost, moment)
         // a bucket that starts empty remembers a key for longer because of the call, and so does not start again
-        if (subject.meter.begin && momentsAfter(later, subject).some(moment => never.idleAt() <= moment)) return
+        if (subject.meter.rate?.start && momentsAfter(later, subject).some(moment => never.idleAt() <= moment)) return
         const [earliest, latest] = [passesOf(never, later, subject), passesOf(kept, later, subject)]
         const isBetween = (passes: number, i: number) =>
           passes >= earliest[i]! - doubtUs && passes <= latest[i]! + doubtUs

@@ -3,6 +3,13 @@ import { InvalidLimitError } from './algorithm.ts'
 import { bucketMeter } from './bucket.ts'
 import { deal, partOfRate } from './part.ts'
 
+export interface LeakyBucketOptions {
+  /** The calls that find room beyond the one under way; default 0. */
+  readonly burst?: number | undefined
+  /** The number of calls of the burst that pass at once when waiting; default 0. */
+  readonly delay?: number | undefined
+}
+
 /*
  * Leaky bucket, as nginx's limit_req counts: calls drip out at the limit's rate, and `burst` more than the one under
  * way find room above it.
@@ -23,7 +30,7 @@ export const leakyBucket: Algorithm = {
     burst: z.int().min(0).max(1e9).optional().describe('calls that find room beyond the one under way; default: 0'),
     delay: z.int().min(0).max(1e9).optional().describe('how many of the burst pass at once when waiting; default: 0'),
   }),
-  meter(limit: Limit, options: { burst?: number; delay?: number }, waitOptions?: WaitOptions): Meter {
+  meter(limit: Limit, options: LeakyBucketOptions, waitOptions?: WaitOptions): Meter {
     const { burst = 0, delay = 0 } = options
     const room = { largest: burst + 1, startsEmpty: false, isInterval: false }
     if (!waitOptions) {
@@ -36,7 +43,7 @@ export const leakyBucket: Algorithm = {
     const timeoutUs = waitOptions.timeoutUs ?? Number.POSITIVE_INFINITY
     return bucketMeter(limit, { ...room, capacity: delay + 1, ahead: burst - delay, timeoutUs })
   },
-  part(limit: Limit, options: { burst?: number; delay?: number }, part: Part): Terms | undefined {
+  part(limit: Limit, options: LeakyBucketOptions, part: Part): Terms | undefined {
     const { burst, delay } = options
     const room = deal((burst ?? 0) + 1, part)
     if (room === 0) return undefined

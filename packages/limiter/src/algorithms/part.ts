@@ -31,7 +31,6 @@ function dealt({ limit, options }: Terms, part: Part): Terms | undefined {
 const NOTHING: Meter = {
   slots: 1,
   maxWaitUs: 0,
-  needsRelease: false,
   delay: (_state, _at, _now, cost) => (cost === 0 ? 0 : Number.POSITIVE_INFINITY),
   take: () => {},
   refund: () => {},

@@ -6,7 +6,7 @@ import { costFrom, nextMomentOfBadClock, pick, startFrom } from '../testing/walk
 import type { PassResult } from './algorithm.ts'
 
 const dice = fc.array(fc.nat(9999), { minLength: 6, maxLength: 6 })
-const swift = Object.entries(subjects).filter(([, create]) => create([5, 5], [0, 0, 0], undefined).meter.pass)
+const swift = Object.entries(subjects).filter(([, create]) => create([5, 5], [0, 0, 0], undefined).meter.memory)
 
 it.each(swift)('%s: pass gives the answers of delay, take, remaining and idleAt', (_, create) => {
   fc.assert(
@@ -22,7 +22,7 @@ it.each(swift)('%s: pass gives the answers of delay, take, remaining and idleAt'
         const cost = Math.max(1, costFrom(step, most))
         const delay = meter.delay(apart, 1, now, cost)
         if (delay === 0) meter.take(apart, 1, now, cost, 0)
-        expect(meter.pass!(fused, 1, now, cost, result)).toBe(delay === 0)
+        expect(meter.memory!.pass(fused, 1, now, cost, result)).toBe(delay === 0)
         if (delay > 0) expect(result.delay).toBe(delay)
         expect(result).toMatchObject({ remaining: meter.remaining(apart, 1, now), idleAt: meter.idleAt(apart, 1) })
         expect(fused).toEqual(apart)

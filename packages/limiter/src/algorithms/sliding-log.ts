@@ -1,4 +1,4 @@
-import type { Algorithm, Limit, LuaAlgorithm, Meter, WaitOptions } from './algorithm.ts'
+import type { Algorithm, Limit, Meter, MeterMigration, MeterRate, MeterRedis, WaitOptions } from './algorithm.ts'
 import { InvalidLimitError, maxWaitUsOf, windowReportUs } from './algorithm.ts'
 import type { Envelope } from './envelope.ts'
 import { slidingLogLua } from './lua/generated.ts'
@@ -37,12 +37,12 @@ export const slidingLog: Algorithm = {
   },
 }
 
-class SlidingLog implements Meter {
+class SlidingLog implements Meter, MeterRate, MeterMigration {
   readonly slots: number
-  readonly needsRelease = false
-  readonly lua: LuaAlgorithm = slidingLogLua
-  readonly numbers: Readonly<Record<string, number>>
   readonly maxWaitUs: number
+  readonly rate: MeterRate = this
+  readonly migrate: MeterMigration = this
+  readonly redis: MeterRedis
   readonly scale: readonly number[]
   readonly perUs: number
   readonly windowUs: number
@@ -65,7 +65,8 @@ class SlidingLog implements Meter {
     const window = { kind: 'window', units: limit.count, periodUs: this.#periodUs } as const
     this.envelope = { largest: limit.count, ceiling: window, floor: window }
     this.scale = [this.#periodUs]
-    this.numbers = { count: this.#count, places: this.#places, periodUs: this.#periodUs }
+    const numbers = { count: this.#count, places: this.#places, periodUs: this.#periodUs }
+    this.redis = { lua: slidingLogLua, numbers }
   }
 
   delay(state: Float64Array, at: number, now: number, cost: number): number {

@@ -1,8 +1,23 @@
-import type { Algorithm, Limit, LuaAlgorithm, Meter, PassResult, WaitOptions } from './algorithm.ts'
+import type {
+  Algorithm,
+  Limit,
+  Meter,
+  MeterMemory,
+  MeterMigration,
+  MeterRate,
+  MeterRedis,
+  PassResult,
+  WaitOptions,
+} from './algorithm.ts'
 import { InvalidLimitError, MOST_DEBT, maxWaitUsOf, windowReportUs } from './algorithm.ts'
 import type { Envelope } from './envelope.ts'
 import { slidingWindowLua } from './lua/generated.ts'
 import { Packing, shareOut } from './numbers/packing.ts'
+
+export interface SlidingWindowOptions {
+  /** How finely the window is cut; default 10. */
+  readonly segments?: number | undefined
+}
 
 /*
  * Sliding window: never more than `count` in any interval of the period, in one number per segment and a few more.
@@ -43,7 +58,7 @@ export const slidingWindow: Algorithm = {
   options: ({ z }) => ({
     segments: z.int().min(2).max(100).optional().describe('how finely the window is cut; default: 10'),
   }),
-  meter(limit: Limit, options: { segments?: number }, waitOptions?: WaitOptions): Meter {
+  meter(limit: Limit, options: SlidingWindowOptions, waitOptions?: WaitOptions): Meter {
     const { segments = 10 } = options
     const maxWaitUs = maxWaitUsOf(waitOptions)
     const windowsAhead = Math.ceil(maxWaitUs / (limit.periodMs * 1000))
@@ -63,12 +78,13 @@ export const slidingWindow: Algorithm = {
   },
 }
 
-class SlidingWindow implements Meter {
+class SlidingWindow implements Meter, MeterRate, MeterMigration, MeterMemory {
   readonly slots: number
-  readonly needsRelease = false
-  readonly lua: LuaAlgorithm = slidingWindowLua
-  readonly numbers: Readonly<Record<string, number>>
   readonly maxWaitUs: number
+  readonly rate: MeterRate = this
+  readonly migrate: MeterMigration = this
+  readonly memory: MeterMemory = this
+  readonly redis: MeterRedis
   readonly scale: readonly number[]
   readonly perUs: number
   readonly windowUs: number
@@ -99,10 +115,11 @@ class SlidingWindow implements Meter {
     const longestUs = this.#periodUs + 2 * this.#segmentUs + tickUs
     this.envelope = { largest: limit.count, ceiling: window, floor: { ...window, periodUs: longestUs } }
     this.scale = [this.#periodUs, this.#gapUs, tickUs, ticks, room, stepUs, leads]
-    this.numbers = {
+    const numbers = {
       ...{ count: this.#count, periodUs: this.#periodUs, maxWaitUs, segments, segmentUs: this.#segmentUs },
       ...{ gapUs: this.#gapUs, spanUs: packing.spanUs, tickUs, ticks, room, stepUs, leads },
     }
+    this.redis = { lua: slidingWindowLua, numbers }
   }
 
   delay(state: Float64Array, at: number, now: number, cost: number): number {

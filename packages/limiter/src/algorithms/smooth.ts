@@ -1,4 +1,4 @@
-import type { LuaAlgorithm, Meter } from './algorithm.ts'
+import type { Meter, MeterMigration, MeterRate, MeterRedis } from './algorithm.ts'
 import type { Envelope } from './envelope.ts'
 import { smoothLua } from './lua/generated.ts'
 
@@ -34,12 +34,12 @@ export interface Curve {
   readonly slope: number
 }
 
-export class Smooth implements Meter {
+export class Smooth implements Meter, MeterRate, MeterMigration {
   readonly slots = 3
-  readonly needsRelease = false
-  readonly lua: LuaAlgorithm = smoothLua
-  readonly numbers: Readonly<Record<string, number>>
   readonly maxWaitUs: number
+  readonly rate: MeterRate = this
+  readonly migrate: MeterMigration = this
+  readonly redis: MeterRedis
   readonly scale: readonly number[]
   readonly perUs: number
   readonly envelope?: Envelope | undefined
@@ -48,7 +48,7 @@ export class Smooth implements Meter {
   constructor(curve: Curve, maxWaitUs: number, periodUs = 0) {
     this.#curve = curve
     this.maxWaitUs = maxWaitUs
-    this.numbers = { ...curve }
+    this.redis = { lua: smoothLua, numbers: { ...curve } }
     this.perUs = 1 / curve.stableUs
     this.envelope = envelopeOf(curve)
     this.scale = [periodUs, curve.largest, curve.coolDownUs]

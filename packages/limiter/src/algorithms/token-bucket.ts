@@ -3,10 +3,13 @@ import { InvalidLimitError, maxWaitUsOf } from './algorithm.ts'
 import { bucketMeter } from './bucket.ts'
 import { deal, partOfRate } from './part.ts'
 
-interface TokenBucketOptions {
-  readonly burst?: number
-  readonly start?: 'full' | 'empty'
-  readonly refill?: 'continuous' | 'interval'
+export interface TokenBucketOptions {
+  /** The tokens that the bucket holds; default the count of the limit. */
+  readonly burst?: number | undefined
+  /** What a new caller finds; default `full`. */
+  readonly start?: 'full' | 'empty' | undefined
+  /** Whether tokens come one by one, or all at once when a period ends; default `continuous`. */
+  readonly refill?: 'continuous' | 'interval' | undefined
 }
 
 /*

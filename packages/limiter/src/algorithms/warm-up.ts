@@ -2,6 +2,13 @@ import type { Algorithm, Limit, Meter, WaitOptions } from './algorithm.ts'
 import { InvalidLimitError, maxWaitUsOf } from './algorithm.ts'
 import { Smooth, warmUpCurve } from './smooth.ts'
 
+export interface WarmUpOptions {
+  /** How long a cold service takes to reach the limit, such as `30s`. */
+  readonly warmUp: string
+  /** How many times slower it starts; default 3. */
+  readonly coldFactor?: number | undefined
+}
+
 /*
  * Warm-up, as Guava's SmoothWarmingUp counts: a service that has been idle gets calls at a third of its rate
  * (`coldFactor`), and the full rate once it has worked for `warmUp`. See smooth.ts for the curve.

@@ -267,7 +267,7 @@ describe('a refusal', () => {
       '2',
     ],
     ['names a second where there is no period', refused([refusing({ retryAfterMs: forever, periodMs: 0 })]), '1'],
-  ])('%s', (_, verdict, seconds) => {
+  ])('Retry-After of a refusal %s', (_, verdict, seconds) => {
     expect(Object.fromEntries(refusal(verdict, now).headers)['Retry-After']).toBe(seconds)
   })
 

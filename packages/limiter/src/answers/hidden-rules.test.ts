@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { createLimiter } from '../create/create-limiter.ts'
-import { headerStyles } from '../rules/answer-faults.ts'
+import { headerStyles } from '../rules/answer-option.ts'
 import { rateLimitHeaders } from './headers.ts'
 
 const call = { method: 'GET', path: '/' }

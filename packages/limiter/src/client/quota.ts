@@ -31,7 +31,7 @@ const LEAST_SHARE = 1e-4
 const LEAST_OF_FLEET = 0.7
 /** The largest share of a limit whose refill is a guess. */
 const LARGEST_SHARE = 1e4
-/** The share is found by what falls in this time; later, of a limit that refills, by its level. */
+/** The time in which the use of all processes gives the share of this one; later the level of a limit that refills gives it. */
 const YOUNG_MS = 6000
 /** A share follows the level by this power of e in the time of a window. */
 const GAIN = 0.5
@@ -189,7 +189,7 @@ export class Quota {
     return Math.min(SLACK_MS, Math.max(this.#windowMs * 0.1, 100))
   }
 
-  /** Computes the time in which a limit refills, if only its reset is known: what is missing will be there by then. */
+  /** Computes the time in which a limit refills, if only its reset is known: the missing permits will be there by then. */
   #learnRefill({ remaining, resetMs }: ReportedLimit): void {
     const missing = this.#limit - remaining
     if (this.#isWindowReported || resetMs === undefined || missing < Math.max(3, this.#limit * 0.02)) return

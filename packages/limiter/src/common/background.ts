@@ -10,7 +10,7 @@ export interface Repeated {
   stop(): void
 }
 
-/** Does work every so often, without keeping the process alive. An error is reported, and the next turn comes nevertheless. */
+/** Does work at an interval, without keeping the process alive. An error is reported, and the next turn comes nevertheless. */
 export function repeat(place: string, everyMs: number, work: () => unknown): Repeated {
   const timer = setInterval(() => attempt(place, work), everyMs)
   // a timer of the web platform is a number

@@ -49,7 +49,7 @@ describe('the estimate of a request', () => {
     ['a body as bytes', bodyOfValue(new TextEncoder().encode('{"max_tokens":500}'), undefined), 505],
     ['a list as the body', bodyOfValue([{ max_tokens: 5 }], 16), 8000],
     ['infinitely many', bodyOf('{"max_tokens":1e999}'), 8000],
-  ])('%s', (_title, body, cost) => {
+  ])('the cost of a request is estimated: %s', (_title, body, cost) => {
     expect(estimate({ reserve }, call(body))).toBe(cost)
   })
 
@@ -131,7 +131,7 @@ describe('the words of a cost in the rule file', () => {
     [{ settle: 'openai', weights: { output: -2 } }, 'must be at least 0'],
     [{ settle: 'openai', weights: { outputs: 2 } }, 'did you mean output?'],
     [{ settle: 'header:x y' }, 'must name a header'],
-  ])('%j: %s', (cost, text) => {
+  ])('a mistake in the cost %j has a remedy: %s', (cost, text) => {
     expect(mistakesOf(rule(cost))).toContain(text)
   })
 

@@ -30,12 +30,12 @@ export interface LimiterOptions extends Omit<DocumentOptions, 'store'> {
   /** True if this process decides no calls and only reads: no share of a limit is reserved for it. */
   readonly isObserver?: boolean | undefined
   /**
-   * No call waits longer for the fleet's store than so many milliseconds, whatever `store` says; a function of the sections of the
-   * rule file, as it is at the start.
+   * The longest wait of a call for the fleet's store in milliseconds, whatever `store` says; a function of the sections of the rule file,
+   * as it is at the start.
    */
   readonly maxStoreWaitMs?: number | ((sections: Readonly<Record<string, unknown>>) => number) | undefined
   /**
-   * No call waits longer than so many milliseconds by a rule with `whenFull: wait`, whatever its `queue` says: one that would have to
+   * The longest wait of a call in milliseconds by a rule with `whenFull: wait`, whatever its `queue` says: a call that would wait longer
    * is refused at once. A function of the sections of the rule file, as it is at the start.
    */
   readonly maxWaitMs?: number | ((sections: Readonly<Record<string, unknown>>) => number) | undefined

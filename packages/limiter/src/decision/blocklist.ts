@@ -51,7 +51,7 @@ export async function blockBy(
 export async function unblockBy(state: RuleState, who: Who, shared?: CompositeStore): Promise<void> {
   const blocks = requireBlocks(state)
   const key = keyOf(state, who)
-  const isHeld = state.rule.meters.some(meter => meter.needsRelease)
+  const isHeld = state.rule.meters.some(meter => meter.held !== undefined)
   for (const counted of isHeld ? [blocks] : [state, blocks]) await clearCaller(counted, key, shared)
 }
 

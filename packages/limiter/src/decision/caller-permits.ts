@@ -191,14 +191,14 @@ export interface SetCountsContext {
   readonly now: () => number
 }
 
-/** Makes a caller of a rule have used so much of their limit, as of now; returns how much is left. */
+/** Sets how much of their limit a caller of a rule has used as of now; returns how much is left. */
 export async function setUsed(state: RuleState, who: Who, used: number, context: SetCountsContext): Promise<number> {
   const { limited, key } = countedFor(state, who)
   assertPermits(state, used, 0)
   return await charge(limited, key, Math.min(used, limited.rule.mostAtOnce), context)
 }
 
-/** Gives a caller back so much of what they have used; returns how much is left. */
+/** Refunds permits that a caller has used; returns how much is left. */
 export async function rewardUsed(
   state: RuleState,
   who: Who,
@@ -218,7 +218,7 @@ function countedFor(state: RuleState, who: Who): { limited: RuleState; key: stri
   if (rule.limits.length > 1) {
     throw fault(rule.id, 'has several limits, which count one call apart: put each into a rule of its own')
   }
-  if (rule.meters.some(meter => meter.needsRelease)) {
+  if (rule.meters.some(meter => meter.held !== undefined)) {
     throw fault(rule.id, `counts calls under way, and ${rule.algorithm} frees their places when they end`)
   }
   const call: Call | undefined = state.plans === undefined ? undefined : callOf(state, who)

@@ -1,6 +1,6 @@
 import type { Limit } from '../algorithms/algorithm.ts'
 import type { Call } from '../call.ts'
-import { valueNow } from '../common/sync-function.ts'
+import { valueNow } from '../common/promises.ts'
 import { DianaError } from '../errors.ts'
 
 /** Rules that decide a call because it names them, besides those that match it, or alone. */

@@ -98,7 +98,7 @@ export function explainRules(
   })
 }
 
-/** Returns the permits of a call's keys that this process holds in advance, by rule; without the rules of which it holds none. */
+/** Returns the permits of a call's keys that this process holds in advance, by rule; rules without such permits are left out. */
 export function leasedFor(call: Call, met: readonly RuleState[], shared: CompositeStore): Map<string, number> {
   const leased = new Map<string, number>()
   for (const { rule, counter } of met) {
@@ -167,12 +167,12 @@ const MOST_KEYS = 1000
 /** Returns what a rule that finds its limit has found for a key; undefined for other rules. */
 export function estimateOf({ table }: RuleState, key: string, nowUs: number): Estimate | undefined {
   const slot = table.find(key)
-  return table.meters[0]?.estimate?.(table.state(slot), table.base(slot), nowUs)
+  return table.meters[0]?.held?.learns?.estimate(table.state(slot), table.base(slot), nowUs)
 }
 
 /** Returns the findings for the key with the most calls in flight, among the first thousand. */
 export function busiestEstimate(state: RuleState, nowUs: number): Estimate | undefined {
-  if (state.table.meters[0]?.estimate === undefined) return undefined
+  if (state.table.meters[0]?.held?.learns === undefined) return undefined
   let busiest: Estimate | undefined
   let keys = 0
   for (const [key] of state.table.entries()) {

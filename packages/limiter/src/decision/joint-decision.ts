@@ -158,7 +158,7 @@ function verdictsOf(
     if (denial !== undefined) return denial
     const passes = allowed || fits(plan)
     const isFirst = !isCounted
-    // what would have passed is counted only if all do, and one refusal of the request is enough
+    // calls that would have passed are counted only if all pass, and one refusal of the request is enough
     const counts = asked.cost > 0 && (allowed || (!passes && isFirst && asked.defersRefusal !== true))
     if (counts) isCounted = true
     const options = isFirst ? { cost: asked.cost } : REPEATED

@@ -20,7 +20,7 @@ export interface DecidedCall {
 
 /** Changes what a call was charged, once it has been decided. */
 export interface Settler {
-  /** Releases concurrency slots, of a call that has ended in this way; without an outcome, it was answered. */
+  /** Releases concurrency slots of a call that has ended; without an outcome, it was answered. */
   release(receipts: readonly Receipt[], outcome?: Outcome): void
   /** Makes charges what the call has cost in the end; returns their receipts. */
   settle(receipts: readonly Receipt[], actual: ActualCost): readonly Receipt[]
@@ -280,11 +280,12 @@ function decisionsOf(levels: LevelAnswer | undefined): readonly Decision[] {
     before = rule
     const { count, periodMs, unit } = rule.limits[level]!
     // a bucket larger than what its rate brings in a period is shown with the time in which it fills
-    const isLarger = meter.most !== undefined && meter.most > count
+    const most = meter.rate?.most ?? count
+    const isLarger = most > count
     decisions.push({
       rule: rule.id,
-      limit: isLarger ? meter.most! : count,
-      periodMs: isLarger ? (periodMs * meter.most!) / count : periodMs,
+      limit: isLarger ? most : count,
+      periodMs: isLarger ? (periodMs * most) / count : periodMs,
       ...(rule.measured?.unit === undefined ? {} : { unit: rule.measured.unit }),
       ...(unit && { calendar: unit }),
       allowed: lateUs === undefined,

@@ -34,7 +34,7 @@ export class QuickPass {
       const slot = this.#slots[i]!
       const meter = table.meters[0]!
       // all others are known to let the call pass
-      if (!meter.pass!(table.state(slot), table.base(slot), now, 1, result)) return undefined
+      if (!table.swift!.pass(table.state(slot), table.base(slot), now, 1, result)) return undefined
       const { remaining, idleAt } = result
       tally.allowed++
       levels = { rule, meter, remaining, resetUs: idleAt > now ? idleAt - now : 0, lateUs: undefined, next: levels }
@@ -59,7 +59,7 @@ export class QuickPass {
         found[i] = state
       }
       const { table } = state
-      if (!table.passes) return false
+      if (table.swift === undefined) return false
       const slot = table.find(key)
       if (slot === OVERFLOW_SLOT && key.length > 0) return false
       if (table.family?.isMoved(key)) return false
@@ -80,7 +80,7 @@ export function countsQuickly({ rule, counter, blocks }: Pick<RuleState, 'rule'>
 /** True if calls of a rule hold a concurrency slot, are counted by how they end, or are settled then. */
 export function endMatters({ countWhen, resetWhen, holdMs, meters }: CompiledRule): boolean {
   if (countWhen !== undefined || resetWhen !== undefined || holdMs !== undefined) return true
-  return meters.some(meter => meter.needsRelease)
+  return meters.some(meter => meter.held !== undefined)
 }
 
 function noteLoads(found: readonly RuleState[], levels: LevelAnswer | undefined): void {

@@ -59,7 +59,7 @@ interface SharedRefunds {
 
 /**
  * Returns the charges of a call that was counted. `answeredAt` is when a shared store answered. With `reservations`, those that
- * wait to be settled are followed there. /
+ * wait to be settled are followed there.
  */
 export function receiptsOf(
   { size, charges, found, resetsBefore }: CallPlan,
@@ -109,7 +109,10 @@ export function refundCharge(receipt: Receipt, now: number, which: Refunded, end
   if (receipt.reservation && which !== 'held' && !closeReservation(receipt)) return
   if (!receipt.refund) refundLocal({ ...receipt, table: receipt.state.table }, now, which, ending)
   // all levels of a rule are of one kind
-  else if (which === 'all' || receipt.state.rule.meters.some(meter => meter.needsRelease) === (which === 'held')) {
+  else if (
+    which === 'all' ||
+    receipt.state.rule.meters.some(meter => meter.held !== undefined) === (which === 'held')
+  ) {
     receipt.refund(receipt.cost)
   }
 }

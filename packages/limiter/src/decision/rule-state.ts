@@ -24,6 +24,13 @@ export interface RuleState {
   readonly tally: Tally
 }
 
+/** Returns the first state of a rule: no call waits. */
+export function newState(
+  counted: Pick<RuleState, 'rule' | 'match' | 'table' | 'counter' | 'blocks' | 'isQuick' | 'tally'>,
+): RuleState {
+  return { ...counted, plans: undefined, waiting: 0, callers: new CallersInQueue() }
+}
+
 /** The callers that a rule blocks for a time, in this process or in the store where the rule is counted. */
 export interface BlockCounters {
   readonly table: Table
@@ -112,7 +119,7 @@ const SMALLEST_SWEEP = 16
 /** The calls that wait for one rule in this process, by caller: which caller has most of them is known at once. */
 export class CallersInQueue {
   readonly #callers = new Map<string, CallerCalls>()
-  /** The keys of the callers with so many calls. */
+  /** The keys of the callers, by the number of their calls. */
   readonly #keys: Set<string>[] = []
 
   countOf(key: string): number {
@@ -162,8 +169,8 @@ export class CallersInQueue {
 }
 
 /**
- * True if one more call of a caller may wait. If all places are taken, it may if another caller has at least two calls more in the
- * queue, of which the newest then leaves: one caller alone may use the whole queue, and does not keep others out of it.
+ * True if one more call of a caller may wait. If all places are taken, it may if another caller has at least two calls more in the queue,
+ * and the newest of them leaves: one caller alone may use the whole queue, and does not keep others out of it.
  */
 export function hasRoom({ rule, waiting, callers }: RuleState, key: string): boolean {
   if (waiting === 0 || rule.by.length === 0) return waiting < rule.queueSize

@@ -115,7 +115,7 @@ export function createSettler(options: SettlementOptions): Settler {
     settle: (receipts, actual) => {
       return receipts.map(receipt => {
         const cost = actualCostBy(receipt.state.rule.id, actual)
-        // what is not said keeps what was reserved
+        // a rule that is not named keeps the amount that it has reserved
         if (cost === undefined && receipt.reservation === undefined) return receipt
         return settleOne(receipt, cost ?? receipt.cost)
       })

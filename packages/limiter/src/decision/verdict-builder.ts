@@ -153,12 +153,18 @@ export class VerdictBuilder {
       if (lateUs <= 0) continue
       const over = delay - (charge.mayWait ? meter.maxWaitUs : 0)
       // a call that needs more slots than the rule has never gets them by waiting
-      const waitsForSlots = meter.needsRelease && rule.queueSize > 0 && charge.cost <= rule.limits[level]!.count
+      const waitsForSlots = meter.held !== undefined && rule.queueSize > 0 && charge.cost <= rule.limits[level]!.count
       if (!waitsForSlots || blockedUs > 0) this.#lacksOnlySlots = false
       // a caller over the limit is blocked from now on, unless they are blocked already
       const blockUs = over > 0 && blockedUs === 0 ? nextBlockUs : 0
       const reason =
-        lateUs === blockedUs ? 'blocked' : delay <= meter.maxWaitUs ? 'queue-full' : (meter.reason ?? 'limit')
+        lateUs === blockedUs
+          ? 'blocked'
+          : delay <= meter.maxWaitUs
+            ? 'queue-full'
+            : meter.held?.learns
+              ? 'overload'
+              : 'limit'
       const isReplaced = blockUs > 0 && rule.blockClears && delay !== Number.POSITIVE_INFINITY
       this.#refuse(state, isReplaced || blockUs > lateUs ? blockUs : lateUs, reason)
     }
@@ -211,7 +217,7 @@ function metersOf(rule: CompiledRule, charge: PlannedCharge): readonly Meter[] {
 
 /**
  * Returns by how much a level would keep the call longer than it may wait, or its caller is blocked; not above 0 if it passes. A
- * block that clears the count takes the place of the level's own delay. /
+ * block that clears the count takes the place of the level's own delay.
  */
 function lateUsOf(rule: CompiledRule, charge: PlannedCharge, level: number, blockedUs: number): number {
   const over = charge.delays[level]! - (charge.mayWait ? metersOf(rule, charge)[level]!.maxWaitUs : 0)

@@ -179,7 +179,7 @@ describe('an error of a limit', () => {
     expect(await response.json()).toMatchObject({ status: 429, rule: 'sms', retryAfter: 3600 })
   })
 
-  it('whose answer would be a success has the status 503, since handlers take no other for an error', async () => {
+  it('an error of a limit whose answer would be a success has the status 503, since handlers take no other for an error', async () => {
     const send = sendOnce(await limiterWith({ answer: { status: 200, body: 'please wait' } }), false)
     send()
     expect(send).toThrow(expect.objectContaining({ status: 503, statusCode: 503 }))

@@ -147,7 +147,6 @@ describe('counters after a change of rules', () => {
       const meter: Meter = {
         slots: 1,
         maxWaitUs: 0,
-        needsRelease: false,
         delay: (state, at, _now, cost) => (state[at]! + cost > count ? Number.POSITIVE_INFINITY : 0),
         take: (state, at, _now, cost) => {
           state[at] = state[at]! + cost
@@ -178,7 +177,10 @@ describe('counters after a change of rules', () => {
     const inherit = (): void => {
       throw new Error('no')
     }
-    const bad = { ...broken, meters: [Object.assign(Object.create(broken.meters[0]!), { inherit, scale: [1] })] }
+    const bad = {
+      ...broken,
+      meters: [Object.assign(Object.create(broken.meters[0]!), { migrate: { inherit, scale: [1] } })],
+    }
     expect(() => change(ruleOf('a', { limit: '5/h' }), bad, ruleOf('new', { limit: '1/h' }))).toThrow('no')
     expect(ids()).toEqual(['a', 'b', 'gone'])
     expect(find('a').table.meters).toBe(meters)

@@ -3,7 +3,7 @@ import type { Meter, Part } from '../algorithms/algorithm.ts'
 import { blocking } from '../algorithms/block.ts'
 import { countsQuickly } from '../decision/quick-pass.ts'
 import type { BlockCounters, CallerLimits, RuleState } from '../decision/rule-state.ts'
-import { CallersInQueue } from '../decision/rule-state.ts'
+import { newState } from '../decision/rule-state.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import { Tally } from '../stats/tally.ts'
 import type { CompositeStore } from '../stores/composite-store.ts'
@@ -55,18 +55,8 @@ export function bindCounters(
     const tally = known.get(id)?.tally ?? new Tally(rule.meters.length)
     const previous = known.get(id)
     if (previous) bindings.get(previous)?.tables.dropAll(store)
-    const state: RuleState = {
-      rule,
-      match,
-      table: store.createTable(id, metersHere(rule, shared?.partOf(rule))),
-      counter,
-      blocks,
-      isQuick,
-      plans: undefined,
-      waiting: 0,
-      callers: new CallersInQueue(),
-      tally,
-    }
+    const table = store.createTable(id, metersHere(rule, shared?.partOf(rule)))
+    const state = newState({ rule, match, table, counter, blocks, isQuick, tally })
     return rule.plans === undefined ? state : bindPlans(state, undefined, { store, shared, limits, now })
   })
 }
@@ -129,7 +119,7 @@ function countsAlike(one: CompiledRule, other: CompiledRule): boolean {
   if (one.by.join('\n') !== other.by.join('\n')) return false
   // a key with several limits has several tables
   if ((one.plans === undefined) !== (other.plans === undefined)) return false
-  const holds = ({ meters }: CompiledRule): boolean => meters.some(({ needsRelease }) => needsRelease)
+  const holds = ({ meters }: CompiledRule): boolean => meters.some(meter => meter.held !== undefined)
   return one.algorithm === other.algorithm || !(holds(one) || holds(other))
 }
 

@@ -1,6 +1,6 @@
 import type { Meter } from '../algorithms/algorithm.ts'
 import type { RuleState } from '../decision/rule-state.ts'
-import { type CallerLimits, CallersInQueue, type RuleWithLimits, ValueStates } from '../decision/rule-state.ts'
+import { type CallerLimits, newState, type RuleWithLimits, ValueStates } from '../decision/rule-state.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import { LimitFamily } from '../stores/memory/limit-family.ts'
 import type { MemoryStore } from '../stores/memory/memory-store.ts'
@@ -122,17 +122,6 @@ export class PlanBinding implements RuleWithLimits {
     const { match, blocks, isQuick, tally } = this.standard
     const counter = context.counterOf(rule)
     const table = this.tables.tableOf(rule, isLasting, context)
-    return {
-      rule,
-      match,
-      table,
-      counter,
-      blocks,
-      isQuick,
-      plans: undefined,
-      waiting: 0,
-      callers: new CallersInQueue(),
-      tally,
-    }
+    return newState({ rule, match, table, counter, blocks, isQuick, tally })
   }
 }

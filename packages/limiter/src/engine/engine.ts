@@ -292,7 +292,7 @@ export class Engine {
     })
   }
 
-  /** Replaces the guard; one with the same settings stays, with what it has measured. */
+  /** Replaces the guard; one with the same settings stays, with its measurements. */
   #guardBy({ overload, priority }: RuleDocument, { priorities = onePriority, callerOf }: CompiledDocument): void {
     if (isDeepStrictEqual([overload, priority], this.#guarded)) return
     this.#guarded = [overload, priority]

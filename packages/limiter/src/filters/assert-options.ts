@@ -1,4 +1,4 @@
-import { isAsyncFunction } from '../common/sync-function.ts'
+import { isAsyncFunction } from '../common/promises.ts'
 import { DianaError } from '../errors.ts'
 import { joinNames, show } from '../rules/show.ts'
 import { suggest } from '../rules/suggest.ts'

@@ -1,7 +1,7 @@
 import { type Refusal, refusal } from '../answers/answer.ts'
 import { type CustomAnswer, customRefusal } from '../answers/custom-answer.ts'
 import { LimitedError } from '../answers/limited-error.ts'
-import { isThenable } from '../common/is-thenable.ts'
+import { isThenable } from '../common/promises.ts'
 import { DianaError } from '../errors.ts'
 import type { Verdict } from '../verdict.ts'
 import type { Filter, RefusedAnswer } from './filter.ts'
@@ -127,7 +127,7 @@ class OwnAnswer<Request, Reply> {
     const reply = this.#reply
     try {
       const given: unknown = this.#filter.options.onRefused?.(this.#verdict, this.#request, reply, this.#next as never)
-      // what has methods to answer by is no answer
+      // an object that has methods to answer by is no answer
       if (given === reply || given === this.#request) return undefined
       return isThenable(given) ? this.#wait(given as PromiseLike<RefusedAnswer>) : (given as RefusedAnswer)
     } catch (error) {

@@ -1,4 +1,4 @@
-import { isThenable } from '../common/is-thenable.ts'
+import { isThenable } from '../common/promises.ts'
 import { warnWhile } from '../common/warn-once.ts'
 import type { Filter } from './filter.ts'
 

@@ -1,5 +1,5 @@
 import { type Call, lazy } from '../call.ts'
-import { valueNow } from '../common/sync-function.ts'
+import { valueNow } from '../common/promises.ts'
 import { warnOnce } from '../common/warn-once.ts'
 import type { LimitedCall, LimitOfCall } from '../decision/check-options.ts'
 import { wholeAddress } from '../http/address-bits.ts'
@@ -81,7 +81,7 @@ export class RequestCall<Request> implements LimitedCall {
   get resource(): string | undefined {
     const { options, framework } = this.#filter
     const template = options.resource === 'path' ? undefined : framework.template(this.request)
-    // what a wildcard serves is many things
+    // a wildcard serves many things
     return template?.includes('*') ? undefined : template
   }
 

@@ -21,7 +21,7 @@ export interface RateLimiterOptions {
   readonly store?:
     | { readonly redis: RedisTarget; readonly timeout?: string | undefined; readonly prefix?: string | undefined }
     | undefined
-  /** At most so many jobs of `schedule` run at the same time in this process; default: as many as the rate lets begin. */
+  /** The most jobs of `schedule` that run at the same time in this process; default: as many as the rate lets begin. */
   readonly concurrency?: number | undefined
   /** Under which name the rate is shared. */
   readonly name?: string | undefined

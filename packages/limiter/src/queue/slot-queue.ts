@@ -23,7 +23,7 @@ interface QueuedCall extends QueueTicket, QueuedWaiter {
   asked: Promise<PendingVerdict> | undefined
   isGone: boolean
   admit(pending: PendingVerdict): void
-  /** Refuses the call, unless there is a slot for it at last. */
+  /** Refuses the call, unless a slot is free for it at this moment. */
   dismiss(reason: Reason): void
   fail(error: unknown): void
 }

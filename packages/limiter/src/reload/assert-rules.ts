@@ -24,7 +24,7 @@ function blockWarnings({ id, meters, limits, blockMs = 0, blockClears, blockGrow
   const level = meters.findIndex(meter => {
     const state = new Float64Array(meter.slots)
     const most = meter.remaining(state, 0, nowUs)
-    if (meter.needsRelease || most < 1) return false
+    if (meter.held !== undefined || most < 1) return false
     meter.take(state, 0, nowUs, most, 0)
     return meter.delay(state, 0, nowUs, 1) > blockMs * 1000
   })

@@ -146,7 +146,7 @@ describe('pluginsNamedIn', () => {
     ['plugins: [', []],
     ['', []],
     [`plugins: [a] #${'x'.repeat(4 * 1024 * 1024)}`, []],
-  ])('%.40s', (text, names) => {
+  ])('pluginsNamedIn finds the plugins of %.40s', (text, names) => {
     expect(pluginsNamedIn(text)).toEqual(names)
   })
 })

@@ -150,12 +150,12 @@ function compileRule(
       meters,
       partOf: (part: Part) => limits.map(limit => bounded(partMeter(algorithm, { limit, options }, part, waitOptions))),
       terms: [limits, options, waitOptions],
-      mostAtOnce: Math.min(...meters.map((meter, level) => meter.most ?? limits[level]!.count)),
+      mostAtOnce: Math.min(...meters.map((meter, level) => meter.rate?.most ?? limits[level]!.count)),
     }
   }
   const standard = counted({ limits: rule.limits, options: rule.options })
   const measured = typeof rule.cost === 'object' ? compileCosts(rule.cost) : undefined
-  const settles = typeof rule.cost !== 'number' && !standard.meters.some(meter => meter.needsRelease)
+  const settles = typeof rule.cost !== 'number' && !standard.meters.some(meter => meter.held !== undefined)
   const hold = settlementTerms(settles ? rule.cost : undefined)
   const compiled = {
     id: rule.id,

@@ -1,5 +1,6 @@
 import { type Algorithm, InvalidLimitError } from '../algorithms/algorithm.ts'
 import { once } from '../common/once.ts'
+import { foldStatus } from './answer-option.ts'
 import { explain, explainOption, type Problem } from './explain.ts'
 import { getOrAdd } from './get-or-add.ts'
 import { isMap } from './is-map.ts'
@@ -10,7 +11,6 @@ import { shapeOf } from './schema/option-shape.ts'
 import { anyRuleSchema, offRuleSchema, type RuleInput, ruleSchema } from './schema/schema.ts'
 import type { Vocabulary } from './schema/vocabulary.ts'
 import { joinNames, show } from './show.ts'
-import { foldStatus } from './status-option.ts'
 import { suggest } from './suggest.ts'
 import { unusedOptions } from './unused-options.ts'
 
@@ -95,7 +95,7 @@ function defaultFor(limit: unknown, { algorithms }: Vocabulary): Algorithm | und
   return (namesCalendar(limit) && algorithms.find(({ hasCalendar }) => hasCalendar)) || algorithms[0]
 }
 
-/** Makes a rule of which only its id matters: no rule with this id is in force. */
+/** Makes a rule that has only an id: no rule with this id is in force. */
 function ruleThatIsOff(id: string, { name }: Algorithm): Rule {
   const rest = { match: {}, by: [], options: {}, limits: [], queue: { size: 1 } } as const
   return {

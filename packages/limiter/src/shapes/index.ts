@@ -107,7 +107,7 @@ export function union<const Of extends readonly AnySchema[]>(options: Of, more?:
   return new UnionSchema(options, more)
 }
 
-/** Returns the JSON Schema (2020-12) of what is written, or of what it is read into. */
+/** Returns the JSON Schema (2020-12) of the written value, or of the value that is read from it. */
 export function toJSONSchema(schema: AnySchema, { io }: { readonly io: Direction }): JsonSchema {
   return { $schema: 'https://json-schema.org/draft/2020-12/schema', ...toSchema(schema).toJson(io) }
 }

@@ -41,7 +41,7 @@ export interface CheckContext {
 
 export type Check = (reading: Reading, isAborted: boolean) => void
 
-/** A JSON Schema, of what is written (`input`) or of what it is read into (`output`). */
+/** A JSON Schema, of the written value (`input`) or of the value that is read from it (`output`). */
 export type JsonSchema = Record<string, unknown>
 export type About = JsonSchema | (() => JsonSchema)
 export type Direction = 'input' | 'output'
@@ -141,7 +141,7 @@ export abstract class Schema<Output = unknown, Input = unknown> implements Stand
     return Object.create(Object.getPrototypeOf(this), descriptors)
   }
 
-  /** Adds a check, and what it means in JSON Schema. */
+  /** Adds a check, and its bounds in JSON Schema. */
   protected checked(check: Check, bounds: JsonSchema = {}): this {
     return this.with({ checks: [...this.checks, check], bounds: { ...this.bounds, ...bounds } })
   }

@@ -1,6 +1,6 @@
 import { request as httpRequest } from 'node:http'
 import { type EtcdServer, startEtcd } from '@test/servers/etcd-server'
-import { createSource } from '@test/sources/create-source'
+import { createSource, stopsOf } from '@test/sources/create-source'
 import { type Answering, createHttpDouble, send } from '@test/sources/fake-http'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { sourceSuite } from '../testing/sources/suite.ts'
@@ -53,22 +53,11 @@ describe('etcd keeps the promises of a source', () => {
     writes: true,
     async create() {
       const key = newKey()
-      let isRunning = true
       return {
         source: createSource(etcd, `http://${server.authority}`, { key }),
         put: text => server.put(key, text),
         remove: () => server.remove(key),
-        async stop() {
-          isRunning = false
-          await server.stop()
-        },
-        async start() {
-          await server.start()
-          isRunning = true
-        },
-        close: async () => {
-          if (!isRunning) await server.start()
-        },
+        ...stopsOf(server),
       }
     },
     createAt: authority => createSource(etcd, `http://${authority}`, { key: '/diana/rules' }),

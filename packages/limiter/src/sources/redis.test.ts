@@ -1,5 +1,5 @@
 import { type RedisServer, startRedis } from '@test/servers/redis-server'
-import { createSource } from '@test/sources/create-source'
+import { createSource, stopsOf } from '@test/sources/create-source'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { sourceSuite } from '../testing/sources/suite.ts'
 import { redis } from './redis.ts'
@@ -34,7 +34,6 @@ describe('redis keeps the promises of a source', () => {
     writes: true,
     async create() {
       const key = newKey()
-      let isRunning = true
       return {
         source: createSource(redis, `redis://${server.authority}`, { key }),
         async put(text) {
@@ -45,17 +44,7 @@ describe('redis keeps the promises of a source', () => {
           await server.client.del(key)
           await server.client.publish(`${key}:changed`, '')
         },
-        async stop() {
-          isRunning = false
-          await server.stop()
-        },
-        async start() {
-          await server.start()
-          isRunning = true
-        },
-        close: async () => {
-          if (!isRunning) await server.start()
-        },
+        ...stopsOf(server),
       }
     },
     createAt: authority => createSource(redis, `redis://${authority}`, { key: 'diana:rules' }),

@@ -8,7 +8,7 @@ export interface RecordedCall {
   readonly at: number
   readonly call: Call
   readonly cost: number
-  /** The number of callers at that time of which one was recorded. */
+  /** One caller in this number was recorded at that time. */
   readonly oneOf: number
 }
 
@@ -16,8 +16,8 @@ const busyPerSecond = 2000
 const longestText = 512
 
 /**
- * The last calls, to decide them again by other rules. When calls come fast, all calls of one caller in so many are
- * recorded, so that what one caller did stays whole.
+ * The last calls, to decide them again by other rules. When calls come fast, only some callers are recorded, with all of their calls, so
+ * that the behavior of each stays whole.
  */
 export class CallRecorder {
   readonly #most: number

@@ -34,7 +34,7 @@ export interface Stats {
   /** Calls that Diana failed to judge, by what became of them; they are in no other count. */
   readonly unjudged?: Unjudged | undefined
   readonly rules: readonly RuleStats[]
-  /** One call in so many is timed, by where its rules are counted. */
+  /** The durations of a sample of calls, by where their rules are counted. */
   readonly durations: Readonly<Record<'memory' | 'redis', DurationStats>>
   /** The decisions on calls with rules of the whole fleet; undefined if nothing is counted in Redis. */
   readonly store?: StoreStats | undefined

@@ -47,7 +47,7 @@ function levelsOf(missed: readonly { known: number; missing: number; parts: [num
 describe('a store that catches up', () => {
   const rated = algorithms.filter(({ limit, name }) => limit === 'rate' && name !== 'warm-up')
   const cases = [...rated.map(({ name }) => [name, {}] as const), ['fixed-window', { align: 'first-call' }] as const]
-  it.each(cases)('counts for %s %j in Redis what it counts in this process', async (name, options) => {
+  it.each(cases)('a store that catches up counts for %s %j in Redis as in this process', async (name, options) => {
     const algorithm = rated.find(one => one.name === name)!
     const meters = periods.map((periodMs, i) => algorithm.meter({ count: 5 * (i + 1), periodMs }, options))
     let round = 0
@@ -83,7 +83,7 @@ describe('a store that catches up', () => {
     )
   })
 
-  it('sets a block again for as long as it was known to last, and never shortens one', async () => {
+  it('a store that catches up sets a block again for as long as it was known to last, and never shortens one', async () => {
     const here = new FleetDouble()
     const redis = new RedisStore(command => server.client.call(...(command as [string])), { now: () => here.now })
     const rule = { id: 'rule', algorithm: '*block', enforced: true, meters: [blockMeter] }
@@ -95,7 +95,7 @@ describe('a store that catches up', () => {
         return charge.delays[0]
       }
       for (const us of [9_000_000, 4_000_000]) {
-        const levels = [{ known: blockMeter.costLasting!(us), missing: 0 }]
+        const levels = [{ known: blockMeter.costLasting(us), missing: 0 }]
         await store.catchUp({ counter, key: 'a', levels, unfit: [] } as never)
         expect(await left()).toBe(9_000_000)
       }

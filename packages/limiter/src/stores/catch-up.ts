@@ -1,4 +1,4 @@
-import { capacityOf, type Meter } from '../algorithms/algorithm.ts'
+import { type Block, capacityOf, type Meter } from '../algorithms/algorithm.ts'
 import type { Table } from './memory/table.ts'
 
 /** What a store has to learn of one level: that `known` or more is used, and that `missing` was admitted besides. */
@@ -58,7 +58,7 @@ interface LevelState {
 function catchUpLevel(one: LevelState, missed: LevelCatchUp, now: number): number {
   const { meter, state, at } = one
   const { known, missing, later = [] } = missed
-  if (meter.costLasting) {
+  if (isBlock(meter)) {
     if (known > 0) meter.take(state, at, now, known, 0)
     return 0
   }
@@ -66,7 +66,7 @@ function catchUpLevel(one: LevelState, missed: LevelCatchUp, now: number): numbe
   const used = capacityOf(meter, now) - room
   const due = Math.max(0, known - used) + missing
   const taken = Math.min(due, room)
-  if (later.length > 0 && meter.insert) insertCalls(one, missed, now)
+  if (later.length > 0 && meter.migrate?.insert) insertCalls(one, missed, now)
   else if (taken > 0 && later.length > 0 && beginsWithCall(meter, now))
     continueWindow(one, used, taken, now + later.at(-1)!.afterUs)
   else if (taken > 0) meter.take(state, at, now, taken, 0)
@@ -78,7 +78,7 @@ function catchUpLevel(one: LevelState, missed: LevelCatchUp, now: number): numbe
  * are more than the window counts, at each moment to come.
  */
 function insertCalls({ meter, state, at }: LevelState, missed: LevelCatchUp, now: number): void {
-  const windowUs = meter.windowUs!
+  const windowUs = meter.rate!.windowUs!
   const capacity = capacityOf(meter, now)
   const counts = [{ afterUs: 0, known: missed.known, missing: missed.missing }, ...(missed.later ?? [])]
   const due: { readonly moment: number; readonly cost: number }[] = []
@@ -92,19 +92,19 @@ function insertCalls({ meter, state, at }: LevelState, missed: LevelCatchUp, now
     due.push({ moment: now + leavesAfterUs - windowUs, cost: more - inserted })
     inserted = more
   }
-  for (const { moment, cost } of due.reverse()) meter.insert!(state, at, now, cost, moment)
+  for (const { moment, cost } of due.reverse()) meter.migrate!.insert!(state, at, now, cost, moment)
 }
 
 /** Counts calls in a window that begins with a call: it ends when it was to end. */
 function continueWindow({ meter, state, at }: LevelState, used: number, taken: number, endsAt: number): void {
   const end = used > 0 ? Math.min(endsAt, meter.idleAt(state, at)) : endsAt
   state.fill(0, at, at + meter.slots)
-  meter.take(state, at, end - meter.windowUs!, used + taken, 0)
+  meter.take(state, at, end - meter.rate!.windowUs!, used + taken, 0)
 }
 
 /** True if a window that ends all at once begins with a call, and not at moments that are known before. */
 export function beginsWithCall(meter: Meter, now: number): boolean {
-  return isWindow(meter) && meter.endsAt?.(new Float64Array(meter.slots), 0, now) === 0
+  return isWindow(meter) && meter.rate?.endsAt?.(new Float64Array(meter.slots), 0, now) === 0
 }
 
 /** The moments from now on at which a window is looked at, in microseconds from now: multiples of a slice, and the end of the period. */
@@ -115,20 +115,25 @@ export function laterMoments(windowUs: number, now: number): number[] {
   return [...moments.filter(afterUs => afterUs > 0 && afterUs < windowUs), windowUs]
 }
 
+/** True if a meter counts nothing but until when a caller is refused. */
+export function isBlock(meter: Meter): meter is Block {
+  return 'costLasting' in meter
+}
+
 /** True if each call leaves a while after it was counted, and none is counted ahead of its time. */
-export function isWindow({ windowUs, maxWaitUs }: Meter): boolean {
-  return windowUs !== undefined && maxWaitUs === 0
+export function isWindow({ rate, maxWaitUs }: Meter): boolean {
+  return rate?.windowUs !== undefined && maxWaitUs === 0
 }
 
 /** Counts a call that was admitted, whether or not it fits. */
 export function record(meter: Meter, state: Float64Array, at: number, now: number, cost: number): void {
-  if (meter.record) meter.record(state, at, now, cost, 0, false)
+  if (meter.migrate?.record) meter.migrate.record(state, at, now, cost, 0, false)
   else meter.take(state, at, now, cost, 0)
 }
 
 /** For a meter that refuses until a moment: the cost that sets the same moment again, 0 if it has passed. */
 export function costLasting(meter: Meter, state: Float64Array, at: number, now: number): number | undefined {
-  if (!meter.costLasting) return undefined
+  if (!isBlock(meter)) return undefined
   const leftUs = meter.delay(state, at, now, 0)
   return leftUs > 0 ? meter.costLasting(leftUs) : 0
 }

@@ -144,7 +144,7 @@ export class CompositeStore {
 
   #storeFor({ distributed, meters }: SharedRule): FailoverStore | undefined {
     // what a process learns of the service by its own calls holds for this process only
-    if (meters.some(meter => meter.end !== undefined)) return undefined
+    if (meters.some(meter => meter.held?.learns !== undefined)) return undefined
     return distributed ? this.#stores.fleet : this.#stores.machine
   }
 

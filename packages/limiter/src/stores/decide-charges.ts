@@ -1,4 +1,4 @@
-import type { Meter } from '../algorithms/algorithm.ts'
+import { fullAt, type Meter } from '../algorithms/algorithm.ts'
 import { type CatchUp, catchUpTable } from './catch-up.ts'
 import type { Held } from './leases/reservations.ts'
 import { delayBeside } from './memory/delay-beside.ts'
@@ -80,13 +80,13 @@ function measure(charge: FleetCharge, state: Float64Array, now: number, held: He
 function count({ counter, cost, wait }: FleetCharge, state: Float64Array, now: number, isAdmitted: boolean): void {
   for (const [meter, at] of levelsOf(counter)) {
     if (isAdmitted) meter.take(state, at, now, cost, wait)
-    else meter.begin?.(state, at, now)
+    else meter.rate?.start?.begin(state, at, now)
   }
 }
 
 function report({ counter, remaining, resets }: FleetCharge, state: Float64Array, now: number, held: Held): void {
   levelsOf(counter).forEach(([meter, at], level) => {
     remaining[level] = Math.max(0, meter.remaining(state, at, now) - held.amount)
-    resets[level] = Math.max(0, (meter.fullAt ? meter.fullAt(state, at) : meter.idleAt(state, at)) - now)
+    resets[level] = Math.max(0, fullAt(meter, state, at) - now)
   })
 }

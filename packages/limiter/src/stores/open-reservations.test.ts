@@ -5,7 +5,7 @@ import { OpenReservations } from './open-reservations.ts'
 const item = (holdUs: number, until: number) => ({ holdUs, until })
 
 describe('open reservations', () => {
-  it('end in the order of their ends, whatever their holds', () => {
+  it('open reservations end in the order of their ends, whatever their holds', () => {
     const times = fc.array(fc.record({ hold: fc.constantFrom(5, 50, 500), gap: fc.nat(20), settles: fc.boolean() }))
     fc.assert(
       fc.property(times, fc.nat(600), (made, later) => {
@@ -29,14 +29,14 @@ describe('open reservations', () => {
     )
   })
 
-  it('that end at the same moment end in the order in which they were made', () => {
+  it('reservations with the same end expire in the order in which they were made', () => {
     const open = new OpenReservations<ReturnType<typeof item>>()
     const [short, first, second] = [item(5, 5), item(50, 50), item(5, 50)]
     for (const one of [short, first, second]) open.add(one)
     expect(open.takeEnded(50)).toEqual([short, first, second])
   })
 
-  it('are bounded: of too many, the one that ends first is not followed any more', () => {
+  it('open reservations are bounded: of too many, the one that ends first is not followed any more', () => {
     const open = new OpenReservations<ReturnType<typeof item>>(2)
     const [late, early, last] = [item(100, 100), item(10, 11), item(100, 102)]
     expect([open.add(late), open.add(early), open.add(last)]).toEqual([undefined, undefined, early])

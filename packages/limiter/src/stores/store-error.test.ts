@@ -44,7 +44,7 @@ it.each([
   expect(trouble.remedy).not.toBe('')
 })
 
-it('what no server has said is about the way to it', () => {
+it('an error that no server has sent is about the connection', () => {
   expect(classifyError(new Error('connect ECONNREFUSED 127.0.0.1:1'))).toMatchObject({ kind: 'down', isSilent: false })
   expect(classifyError(new Error("Stream isn't writeable"))).toMatchObject({
     kind: 'down',
@@ -57,12 +57,12 @@ it('an answer that is no answer is a bug', () => {
   expect(classifyError(new UnreadableReply('numbers', 'x')).kind).toBe('bug')
 })
 
-it('silence is told apart', () => {
+it('an answer that comes too late is a silent error', () => {
   expect(classifyError(new TooLate(50))).toMatchObject({
     ...{ code: 'STORE_SILENT', kind: 'down', message: 'no answer within 50 ms', isSilent: true },
   })
 })
 
-it('is told in few words', () => {
+it('the message of an error has at most 300 characters', () => {
   expect(classifyError(new Error('x'.repeat(10_000))).message).toHaveLength(300)
 })

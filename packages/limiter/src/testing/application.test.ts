@@ -57,7 +57,7 @@ const ways: Readonly<Record<string, { begin(): void; advance(ms: number): void; 
 }
 
 describe.each(Object.entries(ways))('%s', (_name, { begin, advance, end }) => {
-  it('moves the time of a limiter that is made then', async () => {
+  it('fake timers move the time of a limiter that is made under them', async () => {
     begin()
     const limiter = await limiterWith()
     expect(await passing(limiter)).toBe(2)
@@ -67,7 +67,7 @@ describe.each(Object.entries(ways))('%s', (_name, { begin, advance, end }) => {
     expect(await passing(limiter)).toBe(2)
   })
 
-  it('moves the time of a limiter that was made before, also from a date in the past, and back to real time', async () => {
+  it('fake timers move the time of a limiter that was made before them, also from a date in the past, and back to real time', async () => {
     const limiter = await limiterWith()
     expect(await passing(limiter)).toBe(2)
     begin()
@@ -129,7 +129,7 @@ it('refuseAll refuses by one rule, the calls that are meant, by check, decide an
 
 describe('resetAll', () => {
   let redis: RedisServer | undefined
-  it.each(['memory', 'Redis'])('forgets all callers, plans and blocks, counted in %s', async where => {
+  it.each(['memory', 'Redis'])('resetAll forgets all callers, plans and blocks, counted in %s', async where => {
     if (where === 'Redis') {
       redis = await startRedis()
       closing.push(() => redis!.close())

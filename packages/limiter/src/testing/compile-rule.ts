@@ -52,7 +52,7 @@ export function compileRule(
     overrun: undefined,
     holdMs: undefined,
     estimates: false,
-    mostAtOnce: Math.min(...meters.map((meter, level) => meter.most ?? limits[level]!.count)),
+    mostAtOnce: Math.min(...meters.map((meter, level) => meter.rate?.most ?? limits[level]!.count)),
     countWhen: undefined,
     exempts: undefined,
     denies: undefined,

@@ -1,11 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Algorithm, Limit, Meter } from '../algorithms/algorithm.ts'
-import { fixedWindow } from '../algorithms/fixed-window.ts'
-import { leakyBucket } from '../algorithms/leaky-bucket.ts'
-import { slidingLog } from '../algorithms/sliding-log.ts'
-import { slidingWindow } from '../algorithms/sliding-window.ts'
-import { tokenBucket } from '../algorithms/token-bucket.ts'
-import { warmUp } from '../algorithms/warm-up.ts'
+import { algorithms } from '../algorithms/index.ts'
 import { LimitFamily } from '../stores/memory/limit-family.ts'
 import { localCharge, MemoryStore } from '../stores/memory/memory-store.ts'
 import { refundLocal } from '../stores/memory/refund-local.ts'
@@ -15,37 +10,23 @@ import { RedisStore } from '../stores/redis/redis-store.ts'
 import type { SendCommand } from '../stores/redis/send-command.ts'
 import { type Dice, pick } from './walk.ts'
 
-/** Returns the most calls that a limit lets pass in an interval of some microseconds. */
-type Bound = (us: number) => number
-
-interface Subject {
-  readonly algorithm: Algorithm
-  readonly options: Readonly<Record<string, unknown>>
-  boundOf(limit: Limit): Bound
-}
-
-const windows =
-  ({ count, periodMs }: Limit) =>
-  (us: number) =>
-    count * (Math.floor(us / (periodMs * 1000)) + 1)
-const twice =
-  ({ count, periodMs }: Limit) =>
-  (us: number) =>
-    count * (Math.floor(us / (periodMs * 1000)) + 2)
-const bucket =
-  ({ count, periodMs }: Limit) =>
-  (us: number) =>
-    count + Math.floor((us * count) / (periodMs * 1000) + 1e-6)
+/** Options without which an algorithm counts nothing. */
+const needed: Readonly<Record<string, object>> = { 'warm-up': { warmUp: 1000 } }
 
 /** The algorithms that count a key with several limits. */
-export const limitSubjects: Readonly<Record<string, Subject>> = {
-  'sliding-window': { algorithm: slidingWindow, options: {}, boundOf: windows },
-  'sliding-log': { algorithm: slidingLog, options: {}, boundOf: windows },
-  'fixed-window': { algorithm: fixedWindow, options: {}, boundOf: twice },
-  'token-bucket': { algorithm: tokenBucket, options: {}, boundOf: bucket },
-  'leaky-bucket': { algorithm: leakyBucket, options: {}, boundOf: bucket },
-  // its calls pay later, so that a cost of any size passes
-  'warm-up': { algorithm: warmUp, options: { warmUp: 1000 }, boundOf: () => () => Number.POSITIVE_INFINITY },
+export const limitSubjects: ReadonlyMap<string, Algorithm> = new Map(
+  algorithms.flatMap(algorithm => (algorithm.limit === 'rate' ? [[algorithm.name, algorithm] as const] : [])),
+)
+
+/** Returns the most calls that a limit lets pass from one moment to another. */
+function mostOf({ rate }: Meter, us: number): number {
+  const { ceiling, most, onlyForCost1 } = rate!.envelope!
+  if (most !== undefined) return most(us + 1)
+  // calls of a higher cost pass and pay later
+  if (ceiling === undefined || onlyForCost1) return Number.POSITIVE_INFINITY
+  if (ceiling.kind === 'bucket') return ceiling.units + Math.floor(us * ceiling.perUs + 1e-6)
+  const begun = Math.ceil(us / ceiling.periodUs)
+  return ceiling.units * (ceiling.kind === 'window' ? Math.ceil((us + 1) / ceiling.periodUs) : 1 + begun)
 }
 
 interface Counted {
@@ -61,7 +42,7 @@ interface Counted {
 export class LimitWalk {
   readonly #memory = new MemoryStore()
   readonly #redis: RedisStore
-  readonly #subject: Subject
+  readonly #algorithm: Algorithm
   readonly #family = new LimitFamily()
   readonly #stated: Counted[]
   readonly #others: Counted[]
@@ -75,9 +56,9 @@ export class LimitWalk {
   #current = 0
 
   constructor(name: string, send: SendCommand, prefix: string, limits: readonly Limit[], stated: number) {
-    this.#subject = limitSubjects[name]!
+    this.#algorithm = limitSubjects.get(name)!
     this.#redis = new RedisStore(send, { prefix, now: () => this.#now })
-    const meters = limits.map(limit => this.#subject.algorithm.meter(limit, this.#subject.options))
+    const meters = limits.map(limit => this.#algorithm.meter(limit, (needed[name] as Record<string, unknown>) ?? {}))
     const counted = limits.map((limit, i) => this.#countedBy(limit, i, meters[i]!, meters.slice(0, stated)))
     counted.forEach(({ table }, i) => void this.#family.add(table, i < stated))
     this.#stated = counted.slice(0, stated)
@@ -97,13 +78,13 @@ export class LimitWalk {
   assertBound(): void {
     // a limit from outside of another period continues what the one before it has in its window
     if (this.#others.length > 0 && !this.#isOnePeriod) return
-    const bounds = [...this.#stated, ...this.#others].map(({ limit }) => this.#subject.boundOf(limit))
+    const meters = [...this.#stated, ...this.#others].map(({ table }) => table.meters[0]!)
     for (let first = 0; first < this.#admitted.length; first++) {
       let sum = 0
       for (let last = first; last < this.#admitted.length; last++) {
         sum += this.#admitted[last]!.cost
         const us = this.#admitted[last]!.moment - this.#admitted[first]!.moment
-        const most = Math.max(...bounds.map(bound => bound(us)))
+        const most = Math.max(...meters.map(meter => mostOf(meter, us)))
         assert.ok(sum <= most, `${sum} calls in ${us} us, and the largest limit admits ${most}`)
       }
     }
@@ -119,7 +100,7 @@ export class LimitWalk {
 
   #countedBy(limit: Limit, i: number, meter: Meter, limitMeters: readonly Meter[]): Counted {
     const table = this.#memory.createTable(`limit ${i}`, [meter])
-    const { name } = this.#subject.algorithm
+    const { name } = this.#algorithm
     const rule = { id: 'rule', algorithm: name, enforced: true, meters: [meter], limitMeters }
     return { limit, table, counter: this.#redis.createCounter(rule) }
   }

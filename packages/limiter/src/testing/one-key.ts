@@ -37,7 +37,7 @@ export class OneKey {
 
   /** Stores the moment at which the key is first seen, as a call does whether or not it is admitted. */
   begin(now: number): void {
-    this.meter.begin?.(this.#state, AT, now)
+    this.meter.rate?.start?.begin(this.#state, AT, now)
     this.#assertFenced()
   }
 

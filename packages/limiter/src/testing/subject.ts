@@ -25,7 +25,7 @@ export interface Admission {
   readonly cost: number
 }
 
-/** A meter to walk over, and what it promises. */
+/** A meter to walk over, and its promises. */
 export interface Subject {
   readonly limit: Limit
   readonly meter: Meter
@@ -162,7 +162,7 @@ export const subjects: Readonly<Record<string, SubjectMaker>> = {
     return {
       // nginx has no timeout: a call waits if the queue has room
       ...{ limit, most: burst + 1, meter: leakyBucket.meter(limit, options, timeoutUs === undefined ? undefined : {}) },
-      // and it rounds moments to what it can count, where these do not come out even
+      // and it rounds moments to its units, where these do not come out even
       oracle: numbers.periodUs % limit.count === 0 ? nginxOracle(numbers, burst, delay) : undefined,
       assertBound: admitted => assertBucketBound(admitted, burst + 1, limit),
     }

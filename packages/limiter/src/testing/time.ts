@@ -3,7 +3,7 @@ import { DianaError } from '../errors.ts'
 
 /** A clock that stands still until a test moves it: `createLimiter({ clock, … })`, `rateLimit({ clock, … })`. */
 export interface TestClock extends Clock {
-  /** Moves it forward by so many milliseconds. */
+  /** Moves it forward by a number of milliseconds. */
   advance(ms: number): void
 }
 

@@ -10,7 +10,7 @@ export interface TimelineRule {
   readonly [option: string]: unknown
 }
 
-/** Passes at once, is refused, or passes after so many milliseconds. */
+/** The call passes at once, is refused, or passes after this number of milliseconds. */
 export type Outcome = 'pass' | 'refuse' | number
 
 /** One call, or several alike at one moment, and the answer to each. */
@@ -25,7 +25,7 @@ export interface Row {
   /** The permits left afterwards, of the level with the fewest. */
   readonly remaining?: number
   readonly retryAfterMs?: number
-  /** Until nothing is remembered, by the level that remembers longest. */
+  /** The time after which nothing is remembered, by the level that remembers longest. */
   readonly resetAfterMs?: number
 }
 

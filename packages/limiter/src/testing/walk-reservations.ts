@@ -71,7 +71,7 @@ export class WalkReservations {
     await this.#settleAt(one, actual, many % 3 === 0 ? 'clip' : 'debt', now)
   }
 
-  /** Sends Redis again what it knows already. */
+  /** Sends Redis a known request again. */
   async repeat([, who = 0]: Dice, now: number): Promise<void> {
     this.#sent = this.#sent.filter(({ before }) => now < before)
     const sent = this.#sent[who % Math.max(1, this.#sent.length)]

@@ -1,4 +1,4 @@
-/** What the page says where rules are changed: in forms and in the review. It is loaded with these. */
+/** The texts of the places where rules are changed, forms and the review; loaded with these. */
 export const en = {
   review: {
     rules: 'Rules',
@@ -105,10 +105,17 @@ export const en = {
       concurrency: 'Counts calls that are under way at one time.',
       adaptive: 'Finds by itself how many calls the service can handle at one time, up to this number.',
     } as Readonly<Record<string, string>>,
-    burst: 'Burst',
-    burstMeans: 'How many calls may come at once.',
-    warmUp: 'Warm-up time',
-    warmUpMeans: 'Such as 10s.',
+    own: {
+      burst: ['Burst', 'How many calls may come at once.'],
+      warmUp: ['Warm-up time', 'Such as 10s.'],
+      segments: ['Segments', 'How finely the window is cut; 10 unless given.'],
+      align: ['Windows begin', 'With the clock, or with the first call of a caller.'],
+      start: ['A new caller finds', 'A full bucket, or an empty one.'],
+      refill: ['Refill', 'Token by token, or all at once when a period ends.'],
+      delay: ['Without a wait', 'How many calls of the burst pass at once when calls wait.'],
+      coldFactor: ['Cold factor', 'How many times slower it starts; 3 unless given.'],
+      min: ['Least', 'The least that is admitted at one time; 2 unless given.'],
+    } as Readonly<Record<string, readonly [label: string, means: string]>>,
     beyond: 'Beyond the limit',
     beyonds: {
       refuse: 'refuse the call',

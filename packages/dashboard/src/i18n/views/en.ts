@@ -1,4 +1,4 @@
-/** What the views say that are loaded when they are opened, in English. */
+/** The English texts of the views that are loaded when they are opened. */
 export const en = {
   rules: {
     intro: 'Every rule in force, where it comes from, and how close its busiest caller is to the limit.',

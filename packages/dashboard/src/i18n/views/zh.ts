@@ -1,6 +1,6 @@
 import type { en } from './en.ts'
 
-/** The same in Chinese. */
+/** The Chinese texts of these views. */
 export const zh: typeof en = {
   rules: {
     intro: '正在生效的每一条规则：来自哪里，以及最忙的调用方离限额有多近。',

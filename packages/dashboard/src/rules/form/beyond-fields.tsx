@@ -1,13 +1,13 @@
 import type { JSX } from 'preact'
 import { changeMessages } from '../../i18n/changes/index.ts'
-import { type FieldsProps, Group, Select, TextField } from './fields.tsx'
+import { type FieldsProps, FormText, Group, InlineText, Select } from './fields.tsx'
 import type { Beyond, BlockKind } from './rule-form.ts'
 
 const BEYONDS: readonly Beyond[] = ['refuse', 'wait', 'shadow']
 const BLOCKS: readonly BlockKind[] = ['none', 'time', 'growing', 'manual']
 const STATUSES = ['', '429', '503']
 
-/** What happens to calls beyond the limit. */
+/** Shows the fields for calls beyond the limit. */
 export function BeyondFields({ form, set, mistakes }: FieldsProps): JSX.Element {
   const { form: texts } = changeMessages.value
   const { beyond, status, waitFor } = form
@@ -26,15 +26,13 @@ export function BeyondFields({ form, set, mistakes }: FieldsProps): JSX.Element 
         onChoose={chosen => set({ beyond: chosen })}
       />
       {beyond === 'wait' && (
-        <label class="inline">
-          <span>{texts.waitFor}</span>
-          <input
-            value={waitFor}
-            placeholder="1s"
-            size={8}
-            onInput={event => set({ waitFor: event.currentTarget.value })}
-          />
-        </label>
+        <InlineText
+          label={texts.waitFor}
+          value={waitFor}
+          placeholder="1s"
+          size={8}
+          onInput={text => set({ waitFor: text })}
+        />
       )}
       {beyond !== 'shadow' && (
         <span class="inline">
@@ -51,28 +49,15 @@ export function BeyondFields({ form, set, mistakes }: FieldsProps): JSX.Element 
   )
 }
 
-/** Which outcomes count, which clear the count, and whether callers are blocked. */
-export function OutcomeFields({ form, set, mistakes }: FieldsProps): JSX.Element {
+/** Shows the fields for the outcomes that count or clear the count, and for blocks. */
+export function OutcomeFields(fields: FieldsProps): JSX.Element {
   const { form: texts } = changeMessages.value
+  const { form, set, mistakes } = fields
   const { block } = form
   return (
     <>
-      <TextField
-        label={texts.countWhen}
-        name="countWhen"
-        value={form.countWhen}
-        means={texts.countWhenMeans}
-        mistakes={mistakes}
-        onInput={countWhen => set({ countWhen })}
-      />
-      <TextField
-        label={texts.resetWhen}
-        name="resetWhen"
-        value={form.resetWhen}
-        means={texts.resetWhenMeans}
-        mistakes={mistakes}
-        onInput={resetWhen => set({ resetWhen })}
-      />
+      <FormText name="countWhen" label={texts.countWhen} means={texts.countWhenMeans} fields={fields} />
+      <FormText name="resetWhen" label={texts.resetWhen} means={texts.resetWhenMeans} fields={fields} />
       <Group label={texts.block} name="block" mistakes={mistakes}>
         <Select
           label={texts.block}
@@ -83,25 +68,21 @@ export function OutcomeFields({ form, set, mistakes }: FieldsProps): JSX.Element
           }
         />
         {(block.kind === 'time' || block.kind === 'growing') && (
-          <label class="inline">
-            <span>{block.kind === 'time' ? texts.blockFor : texts.blockFirst}</span>
-            <input
-              value={block.first}
-              size={6}
-              onInput={event => set({ block: { ...block, first: event.currentTarget.value } })}
-            />
-          </label>
+          <InlineText
+            label={block.kind === 'time' ? texts.blockFor : texts.blockFirst}
+            value={block.first}
+            size={6}
+            onInput={first => set({ block: { ...block, first } })}
+          />
         )}
         {block.kind === 'growing' && (
-          <label class="inline">
-            <span>{texts.blockMax}</span>
-            <input
-              value={block.max}
-              size={6}
-              placeholder="1d"
-              onInput={event => set({ block: { ...block, max: event.currentTarget.value } })}
-            />
-          </label>
+          <InlineText
+            label={texts.blockMax}
+            value={block.max}
+            size={6}
+            placeholder="1d"
+            onInput={max => set({ block: { ...block, max } })}
+          />
         )}
       </Group>
     </>

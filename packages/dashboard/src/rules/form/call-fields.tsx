@@ -5,7 +5,7 @@ import { changeMessages } from '../../i18n/changes/index.ts'
 import { Choice, describedBy, type FieldsProps, Group, Notes } from './fields.tsx'
 import { METHODS } from './rule-form.ts'
 
-/** Which calls the rule applies to. */
+/** Shows the fields for the calls that the rule applies to. */
 export function CallFields({ form, set, mistakes }: FieldsProps): JSX.Element {
   const { form: texts } = changeMessages.value
   const { paths, methods } = form
@@ -45,7 +45,7 @@ interface ByFieldProps extends FieldsProps {
   readonly names: RuleNames
 }
 
-/** By which key calls are counted: dimensions that the gateway knows, and others by their names. */
+/** Shows the field for the key that calls are counted by: dimensions that the gateway knows, and others by their names. */
 export function ByField({ form, set, mistakes, names }: ByFieldProps): JSX.Element {
   const { form: texts } = changeMessages.value
   const { by } = form

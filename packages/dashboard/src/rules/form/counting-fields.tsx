@@ -1,11 +1,12 @@
 import type { JSX } from 'preact'
 import { changeMessages } from '../../i18n/changes/index.ts'
-import { type FieldsProps, Group, Select, TextField } from './fields.tsx'
-import { algorithmsFor, type FormNames, hasOption, isCalendar, levelsOf } from './rule-form.ts'
+import { type FieldsProps, FormText, Group, Select, TextField } from './fields.tsx'
+import { algorithmsFor, type FormNames, isCalendar, levelsOf, type OwnOption, ownOptions } from './rule-form.ts'
 
-/** How calls are counted, with what the chosen algorithm and calendar periods need. */
-export function CountingFields({ form, set, mistakes, names }: FieldsProps & { names: FormNames }): JSX.Element {
+/** Shows the fields for the algorithm, with those that the schema has for it, and those that calendar periods need. */
+export function CountingFields({ names, ...fields }: FieldsProps & { names: FormNames }): JSX.Element {
   const { form: texts } = changeMessages.value
+  const { form, set, mistakes } = fields
   const { algorithm } = form
   const known = algorithmsFor(form, names.algorithms)
   const choices = known.includes(algorithm) ? known : [...known, algorithm]
@@ -19,44 +20,49 @@ export function CountingFields({ form, set, mistakes, names }: FieldsProps & { n
           onChoose={chosen => set({ algorithm: chosen })}
         />
       </Group>
-      {hasOption(form, 'burst', names.algorithms) && (
-        <TextField
-          label={texts.burst}
-          name="burst"
-          value={form.burst}
-          means={texts.burstMeans}
-          mistakes={mistakes}
-          onInput={burst => set({ burst })}
-          input={{ inputMode: 'numeric' }}
-        />
-      )}
-      {hasOption(form, 'warmUp', names.algorithms) && (
-        <TextField
-          label={texts.warmUp}
-          name="warmUp"
-          value={form.warmUp}
-          means={texts.warmUpMeans}
-          mistakes={mistakes}
-          onInput={warmUp => set({ warmUp })}
-        />
-      )}
-      {levelsOf(form).some(({ unit }) => isCalendar(unit)) && <Calendar form={form} set={set} mistakes={mistakes} />}
+      {ownOptions(form, names.algorithms).map(option => (
+        <OwnField key={option.name} option={option} fields={fields} />
+      ))}
+      {levelsOf(form).some(({ unit }) => isCalendar(unit)) && <Calendar {...fields} />}
     </>
   )
 }
 
-function Calendar({ form, set, mistakes }: FieldsProps): JSX.Element {
+/** Shows an option of the chosen algorithm, in the words of the page, or else of the schema. */
+function OwnField({ option, fields }: { option: OwnOption; fields: FieldsProps }): JSX.Element {
   const { form: texts } = changeMessages.value
+  const { form, set, mistakes } = fields
+  const { name, description, values, isNumber } = option
+  const [label, means] = texts.own[name] ?? [name, description]
+  const about = { label, means, name: `own.${name}` as const, mistakes }
+  const value = form.own[name] ?? ''
+  const write = (text: string) => set({ own: { ...form.own, [name]: text } })
+  if (values === undefined) {
+    return <TextField {...about} value={value} onInput={write} {...(isNumber && { input: { inputMode: 'numeric' } })} />
+  }
+  return (
+    <Group {...about}>
+      <Select
+        label={label}
+        value={value}
+        options={['', ...values].map(one => [one, one === '' ? texts.automatic : one])}
+        onChoose={write}
+      />
+    </Group>
+  )
+}
+
+function Calendar(fields: FieldsProps): JSX.Element {
+  const { form: texts } = changeMessages.value
+  const { form } = fields
   const hasAnchor = levelsOf(form).some(({ unit }) => isCalendar(unit) && unit !== 'day') || form.anchor !== ''
   return (
     <>
-      <TextField
-        label={texts.zone}
+      <FormText
         name="zone"
-        value={form.zone}
+        label={texts.zone}
         means={texts.zoneMeans}
-        mistakes={mistakes}
-        onInput={zone => set({ zone })}
+        fields={fields}
         input={{ list: 'time-zones', placeholder: 'UTC' }}
       />
       <datalist id="time-zones">
@@ -64,16 +70,7 @@ function Calendar({ form, set, mistakes }: FieldsProps): JSX.Element {
           <option key={zone} value={zone} />
         ))}
       </datalist>
-      {hasAnchor && (
-        <TextField
-          label={texts.anchor}
-          name="anchor"
-          value={form.anchor}
-          means={texts.anchorMeans}
-          mistakes={mistakes}
-          onInput={anchor => set({ anchor })}
-        />
-      )}
+      {hasAnchor && <FormText name="anchor" label={texts.anchor} means={texts.anchorMeans} fields={fields} />}
     </>
   )
 }

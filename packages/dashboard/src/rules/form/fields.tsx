@@ -2,7 +2,7 @@ import type { ComponentChildren, InputHTMLAttributes, JSX } from 'preact'
 import type { Field } from './field-of.ts'
 import type { RuleForm } from './rule-form.ts'
 
-/** What every group of fields is given. */
+/** The properties of every group of fields. */
 export interface FieldsProps {
   readonly form: RuleForm
   readonly set: (part: Partial<RuleForm>) => void
@@ -21,7 +21,7 @@ interface TextFieldProps {
   readonly input?: InputHTMLAttributes<HTMLInputElement>
 }
 
-/** A line of text with its label, what it means, and the mistakes in it. */
+/** Shows a line of text with its label, its meaning, and the mistakes in it. */
 export function TextField({ label, name, value, means, mistakes, onInput, input = {} }: TextFieldProps): JSX.Element {
   return (
     <div class="field" data-field={name}>
@@ -42,6 +42,18 @@ export function TextField({ label, name, value, means, mistakes, onInput, input 
   )
 }
 
+interface FormTextProps extends Pick<TextFieldProps, 'label' | 'means' | 'input'> {
+  readonly name: 'countWhen' | 'resetWhen' | 'zone' | 'anchor'
+  readonly fields: FieldsProps
+}
+
+/** Shows a part of the form that is one line of text. */
+export function FormText({ name, fields: { form, set, mistakes }, ...rest }: FormTextProps): JSX.Element {
+  return (
+    <TextField {...rest} name={name} value={form[name]} mistakes={mistakes} onInput={text => set({ [name]: text })} />
+  )
+}
+
 interface GroupProps {
   readonly label: string
   readonly name: Field
@@ -50,7 +62,7 @@ interface GroupProps {
   readonly children: ComponentChildren
 }
 
-/** Several inputs that belong together. */
+/** Shows several inputs that belong together. */
 export function Group({ label, name, means, mistakes, children }: GroupProps): JSX.Element {
   return (
     <fieldset class="field" data-field={name} {...describedBy(name, means, mistakes)}>
@@ -68,7 +80,7 @@ interface ChoiceProps {
   readonly title?: string
 }
 
-/** One of several things of which any number may be chosen. */
+/** Shows one of several things that may be chosen in any number. */
 export function Choice({ label, isChosen, onChoose, title }: ChoiceProps): JSX.Element {
   return (
     <label class="choice" title={title}>
@@ -94,6 +106,24 @@ export function Select<Value extends string>({ label, value, options, onChoose }
         </option>
       ))}
     </select>
+  )
+}
+
+interface InlineTextProps {
+  readonly label: string
+  readonly value: string
+  readonly onInput: (text: string) => void
+  readonly size: number
+  readonly placeholder?: string
+}
+
+/** Shows a short text with its label in one line, inside a group. */
+export function InlineText({ label, value, onInput, ...input }: InlineTextProps): JSX.Element {
+  return (
+    <label class="inline">
+      <span>{label}</span>
+      <input value={value} {...input} onInput={event => onInput(event.currentTarget.value)} />
+    </label>
   )
 }
 

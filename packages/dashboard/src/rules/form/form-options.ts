@@ -1,4 +1,4 @@
-import { hasOption, isCalendar, type KnownAlgorithm, levelsOf, type RuleForm, writeLevel } from './rule-form.ts'
+import { isCalendar, type KnownAlgorithm, levelsOf, ownOptions, type RuleForm, writeLevel } from './rule-form.ts'
 
 export type Options = Readonly<Record<string, unknown>>
 
@@ -8,11 +8,15 @@ export interface OptionChange {
   readonly value: unknown
 }
 
-/** The options of a rule that a form stands for, in the order in which a rule is read. */
+/** Returns the options of a rule that a form stands for, in the order in which a rule is read. */
 export function formOptions(form: RuleForm, known: readonly KnownAlgorithm[]): Options {
   const { id, methods, by, plans, algorithm, beyond, status, zone, anchor } = form
   const paths = form.paths.split('\n').map(path => path.trim())
   const match = { path: oneOrAll(paths.filter(path => path !== '')), method: oneOrAll(methods) }
+  const own = ownOptions(form, known).map(({ name, isNumber }) => {
+    const text = form.own[name] ?? ''
+    return [name, isNumber ? numberOrText(text) : text.trim() || undefined] as const
+  })
   const calendar = levelsOf(form).some(({ unit }) => isCalendar(unit))
   return given({
     id: id.trim(),
@@ -20,8 +24,7 @@ export function formOptions(form: RuleForm, known: readonly KnownAlgorithm[]): O
     by: oneOrAll(by),
     limit: plans === undefined ? oneOrAll(form.levels.map(writeLevel)) : planLimit(plans),
     algorithm: algorithm || undefined,
-    burst: hasOption(form, 'burst', known) ? numberOrText(form.burst) : undefined,
-    warmUp: hasOption(form, 'warmUp', known) ? form.warmUp.trim() || undefined : undefined,
+    ...Object.fromEntries(own),
     zone: calendar ? zone.trim() || undefined : undefined,
     anchor: calendar ? numberOrText(anchor) : undefined,
     countWhen: oneOrAll(wordsIn(form.countWhen)),
@@ -34,7 +37,7 @@ export function formOptions(form: RuleForm, known: readonly KnownAlgorithm[]): O
 }
 
 /**
- * What must be set in a rule to turn one form into another. `rule` has all options of the rule: those that the form does not know
+ * Lists the options to set in a rule to turn one form into another. `rule` has all options of the rule: those that the form does not know
  * stay, also inside an option that it knows.
  */
 export function changesBetween(rule: Options, before: Options, after: Options): OptionChange[] {
@@ -94,14 +97,14 @@ function wordsIn(text: string): readonly (string | number | undefined)[] {
 
 function numberOrText(text: string): number | string | undefined {
   const word = text.trim()
-  return /^\d{1,15}$/.test(word) ? Number(word) : word || undefined
+  return /^\d{1,15}(?:\.\d{1,15})?$/.test(word) ? Number(word) : word || undefined
 }
 
 function oneOrAll(values: readonly unknown[]): unknown {
   return values.length > 1 ? values : values[0]
 }
 
-/** Without options that are not set; undefined if there is none. */
+/** Leaves out options that are not set; undefined if there is none. */
 function given(options: Readonly<Record<string, unknown>>): Options | undefined {
   const entries = Object.entries(options).filter(([, value]) => value !== undefined)
   return entries.length === 0 ? undefined : Object.fromEntries(entries)

@@ -14,17 +14,17 @@ import { Sheet } from '../../parts/sheet.tsx'
 import { byField, type Field } from './field-of.ts'
 import { changesBetween, formOptions, isMap, type OptionChange, type Options } from './form-options.ts'
 import { RuleFields } from './rule-fields.tsx'
-import { type FormNames, type RuleForm, withFields } from './rule-form.ts'
+import { type FormNames, ownOptions, type RuleForm, withFields } from './rule-form.ts'
 
 const Review = later(() => import('../../editor/review.tsx').then(module => module.Review))
 
 export interface FormSheetProps {
   readonly title: string
-  /** What the form is filled with. */
+  /** The form at the beginning. */
   readonly start: RuleForm
   /** The rule that is changed, with all its options; undefined for a new one. */
   readonly changed: { readonly id: string; readonly options: Options; readonly others: Options } | undefined
-  /** Where it can be written; the first one is the usual choice. */
+  /** The documents that can hold the rule; the first one is the usual choice. */
   readonly places: readonly Where[]
   readonly names: FormNames
   readonly onApplied: (change: AppliedChange) => void
@@ -38,7 +38,7 @@ interface Reviewed {
   readonly text: string
 }
 
-/** A rule as a form: checked while it is filled, shown as it will be written, reviewed before it is in force. */
+/** Shows a rule as a form: checked while it is filled, shown as it will be written, reviewed before it is in force. */
 export function FormSheet(props: FormSheetProps): JSX.Element {
   const { title, start, changed, places, names, onApplied, onBack, onOther } = props
   const { form: texts, review } = changeMessages.value
@@ -78,7 +78,8 @@ export function FormSheet(props: FormSheetProps): JSX.Element {
       />
     )
   }
-  const mistakes = new Map<Field | undefined, readonly string[]>(byField(draft?.mistakes ?? [], form.id))
+  const own = ownOptions(form, names.algorithms)
+  const mistakes = new Map<Field | undefined, readonly string[]>(byField(draft?.mistakes ?? [], form.id, own))
   if (changed === undefined && isTaken(form.id)) mistakes.set('id', [texts.nameTaken])
   const problem = found.problem ?? asked.problem
   const canReview = !isSame && mistakes.size === 0

@@ -9,8 +9,8 @@ import type { RuleNames } from '../../api/generated.ts'
 import type { Schema } from '../../editor/schema-options.ts'
 import { byField, fieldOf } from './field-of.ts'
 import { changesBetween, isMap, type Options, formOptions as optionsOf } from './form-options.ts'
-import { readForm } from './read-form.ts'
-import { algorithmsFor, emptyForm, hasOption, type Level, type RuleForm, UNITS, withOptions } from './rule-form.ts'
+import { readForm as formOfRule } from './read-form.ts'
+import { algorithmsFor, emptyForm, type Level, ownOptions, type RuleForm, UNITS, withOptions } from './rule-form.ts'
 import { formOf, TEMPLATES } from './templates.ts'
 
 const root = new URL('../../../../../', import.meta.url)
@@ -27,6 +27,7 @@ const rules: Options[] = documents.flatMap(text => (parse(text) as { rules?: Opt
 
 const known = withOptions(names as RuleNames, schema as Schema).algorithms
 const formOptions = (form: RuleForm): Options => optionsOf(form, known)
+const readForm = (rule: Options) => formOfRule(rule, known)
 
 /** A list of one is the item alone. */
 const plain = (value: unknown): unknown => {
@@ -75,26 +76,55 @@ describe('rules as forms', () => {
   })
 
   it.each([
-    ['burst', ['token-bucket', 'leaky-bucket']],
-    ['warmUp', ['warm-up']],
-    ['zone', ['fixed-window']],
-  ])('the schema of the rule file says which algorithms have the option %s', (option, expected) => {
-    const having = known.filter(({ name }) => hasOption({ ...emptyForm, algorithm: name }, option, known))
-    expect(having.map(({ name }) => name)).toEqual(expected)
+    ['sliding-window', ['segments']],
+    ['fixed-window', ['align']],
+    ['token-bucket', ['burst', 'start', 'refill']],
+    ['leaky-bucket', ['burst', 'delay']],
+    ['warm-up', ['warmUp', 'coldFactor']],
+    ['concurrency', []],
+    ['adaptive', ['min']],
+    ['', []],
+  ])('the schema of the rule file says that the algorithm "%s" has the options %j', (algorithm, expected) => {
+    expect(ownOptions({ algorithm }, known).map(({ name }) => name)).toEqual(expected)
   })
 
-  it('a form offers the algorithms that can count its limits, and an option only to an algorithm that has it', () => {
+  it('an algorithm that the page does not know has a field for each of its options', () => {
+    const plain = { id: {}, algorithm: { const: 'plain' } }
+    const mine = { id: {}, algorithm: { const: 'mine' }, size: { type: 'number', description: 'its size' } }
+    const shape = { type: 'string', enum: ['round', 'flat'], description: 'its shape' }
+    const items = { anyOf: [{ properties: plain }, { properties: { ...mine, shape, map: { type: 'object' } } }, {}] }
+    const given = { ...names, algorithms: ['plain', 'mine'].map(name => ({ name, limit: 'rate' })) } as RuleNames
+    const { algorithms } = withOptions(given, { properties: { rules: { items } } })
+    expect(ownOptions({ algorithm: 'mine' }, algorithms)).toEqual([
+      { name: 'size', description: 'its size', values: undefined, isNumber: true },
+      { name: 'shape', description: 'its shape', values: ['round', 'flat'], isNumber: false },
+    ])
+    const rule = { id: 'a', limit: '1/s', algorithm: 'mine', size: 2.5, shape: 'flat', map: { a: 1 } }
+    const { form, others } = formOfRule(rule, algorithms)
+    expect(form?.own).toEqual({ size: '2.5', shape: 'flat' })
+    expect({ ...others, ...optionsOf(form!, algorithms) }).toEqual(rule)
+  })
+
+  it('a form offers the algorithms that can count its limits, and writes an option only for an algorithm that has it', () => {
     const monthly = { ...emptyForm, levels: [{ count: '5', every: '', unit: 'month' as const }] }
     expect(algorithmsFor(monthly, known)).toEqual(['', 'fixed-window'])
     expect(algorithmsFor({ ...emptyForm, levels: [{ ...monthly.levels[0]!, unit: 'at-once' }] }, known)).toEqual([
       'concurrency',
       'adaptive',
     ])
-    const typed = { ...emptyForm, burst: '7', warmUp: '1m' }
+    const typed = { ...emptyForm, own: { burst: '7', warmUp: '1m' } }
     expect(formOptions({ ...typed, algorithm: 'token-bucket' })).toMatchObject({ burst: 7 })
     expect(formOptions({ ...typed, algorithm: 'sliding-log' })).not.toHaveProperty('burst')
-    const own = { name: 'mine', limit: 'rate', options: ['burst'] } as const
-    expect(optionsOf({ ...typed, algorithm: 'mine' }, [...known, own])).toMatchObject({ burst: 7 })
+  })
+
+  it('an option of another algorithm goes when the algorithm is changed', () => {
+    const rule = { id: 'a', limit: '1/s', algorithm: 'token-bucket', burst: 5, start: 'empty' }
+    const { form: shown, others } = readForm(rule)
+    expect([shown!.own, others]).toEqual([{ burst: '5', start: 'empty' }, {}])
+    expect(changesBetween(rule, formOptions(shown!), formOptions({ ...shown!, algorithm: 'leaky-bucket' }))).toEqual([
+      { path: ['algorithm'], value: 'leaky-bucket' },
+      { path: ['start'], value: null },
+    ])
   })
 
   it('every template is a form that is read back as it is, under a name of its own', () => {
@@ -114,6 +144,7 @@ describe('rules as forms', () => {
       unit: fc.constantFrom(...UNITS.slice(0, 5)),
     })
     .map(one => one)
+  const number = fc.constantFrom('', '7', '20')
   const form: fc.Arbitrary<RuleForm> = fc.record({
     id: word,
     paths: fc
@@ -135,9 +166,8 @@ describe('rules as forms', () => {
       }),
       { nil: undefined },
     ),
-    algorithm: fc.constantFrom('', 'sliding-window'),
-    burst: fc.constant(''),
-    warmUp: fc.constant(''),
+    algorithm: fc.constantFrom('', 'sliding-window', 'token-bucket', 'leaky-bucket'),
+    own: fc.record({ segments: number, burst: number, start: fc.constantFrom('', 'full', 'empty') }),
     beyond: fc.constantFrom('refuse', 'shadow'),
     status: fc.constantFrom('', '429'),
     waitFor: fc.constant(''),
@@ -210,15 +240,17 @@ describe('mistakes beside their fields', () => {
   })
 
   it('a mistake is shown beside the field of the option that its message begins with', () => {
-    expect(fieldOf(mistake('limit[1] "x" is not a limit', 'a'), 'a')).toBe('limit')
-    expect(fieldOf(mistake('limit.values.pro 5 has no period', 'a'), 'a')).toBe('limit')
-    expect(fieldOf(mistake('match.path "x" must begin with /', 'a'), 'a')).toBe('paths')
-    expect(fieldOf(mistake('byte is no option', 'a'), 'a')).toBeUndefined()
-    expect(fieldOf(mistake('limit 5 has no period', 'b'), 'a')).toBeUndefined()
+    const own = ownOptions({ algorithm: 'token-bucket' }, known)
+    expect(fieldOf(mistake('limit[1] "x" is not a limit', 'a'), 'a', own)).toBe('limit')
+    expect(fieldOf(mistake('limit.values.pro 5 has no period', 'a'), 'a', own)).toBe('limit')
+    expect(fieldOf(mistake('match.path "x" must begin with /', 'a'), 'a', own)).toBe('paths')
+    expect(fieldOf(mistake('burst must be a number', 'a'), 'a', own)).toBe('own.burst')
+    expect(fieldOf(mistake('byte is no option', 'a'), 'a', own)).toBeUndefined()
+    expect(fieldOf(mistake('limit 5 has no period', 'b'), 'a', own)).toBeUndefined()
   })
 
   it('all other mistakes are shown below, with their rule', () => {
-    const found = byField([mistake('limit 5 has no period', 'b'), mistake('the document is empty')], 'a')
+    const found = byField([mistake('limit 5 has no period', 'b'), mistake('the document is empty')], 'a', [])
     expect(found.get(undefined)).toEqual(['b: limit 5 has no period', 'the document is empty'])
   })
 })

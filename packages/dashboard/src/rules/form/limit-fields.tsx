@@ -6,7 +6,7 @@ import { isCalendar, type Level, type Plan, type RuleForm, UNITS } from './rule-
 const MOST_LEVELS = 8
 const newLevel: Level = { count: '1000', every: '', unit: 'h' }
 
-/** How many calls: one or more limits, or one for each plan. */
+/** Shows the fields for the limits: one or more, or one for each plan. */
 export function LimitFields(props: FieldsProps): JSX.Element {
   return props.form.plans === undefined ? <Levels {...props} /> : <Plans {...props} plans={props.form.plans} />
 }
@@ -125,7 +125,7 @@ function RemoveButton({ label, onRemove }: { label: string; onRemove: () => void
   )
 }
 
-/** A list with one item replaced, or removed. */
+/** Returns a list with one item replaced, or removed. */
 function replaced<Item>(items: readonly Item[], at: number, item?: Item): readonly Item[] {
   return [...items.slice(0, at), ...(item === undefined ? [] : [item]), ...items.slice(at + 1)]
 }

@@ -1,5 +1,13 @@
 import { isMap, type Options } from './form-options.ts'
-import { type Beyond, emptyForm, type Level, parseLevel, type RuleForm } from './rule-form.ts'
+import {
+  type Beyond,
+  emptyForm,
+  type KnownAlgorithm,
+  type Level,
+  ownOptions,
+  parseLevel,
+  type RuleForm,
+} from './rule-form.ts'
 
 /** A rule in a form, with the options that the form leaves as they are; or which options it cannot show. */
 export type ReadForm =
@@ -13,8 +21,6 @@ const KNOWN: Readonly<Record<string, readonly string[] | true>> = {
   by: true,
   limit: ['by', 'values', 'default'],
   algorithm: true,
-  burst: true,
-  warmUp: true,
   zone: true,
   anchor: true,
   countWhen: true,
@@ -26,11 +32,17 @@ const KNOWN: Readonly<Record<string, readonly string[] | true>> = {
 }
 
 /** Fills a form from the options of a rule. */
-export function readForm(rule: Options): ReadForm {
+export function readForm(rule: Options, algorithms: readonly KnownAlgorithm[]): ReadForm {
   const readers = Object.entries(READERS).map(([name, read]) => [name, read(rule[name])] as const)
   const unreadable = readers.filter(([, part]) => part === undefined).map(([name]) => name)
   if (unreadable.length > 0) return { unreadable }
-  return { form: Object.assign({}, emptyForm, ...readers.map(([, part]) => part)), others: othersOf(rule) }
+  const form: RuleForm = Object.assign({}, emptyForm, ...readers.map(([, part]) => part))
+  const own = ownOptions(form, algorithms).filter(({ name }) => isText(rule[name]))
+  const others = Object.fromEntries(Object.entries(rule).filter(([name]) => !own.some(option => option.name === name)))
+  return {
+    form: { ...form, own: Object.fromEntries(own.map(({ name }) => [name, String(rule[name])])) },
+    others: othersOf(others),
+  }
 }
 
 type Part = Partial<RuleForm>
@@ -42,8 +54,6 @@ const READERS: Readonly<Record<string, (value: unknown) => Part | undefined>> = 
   by: value => whenTexts(value, by => ({ by })),
   limit: readLimit,
   algorithm: value => whenText(value, algorithm => ({ algorithm })),
-  burst: value => whenText(value, burst => ({ burst })),
-  warmUp: value => whenText(value, warmUp => ({ warmUp })),
   zone: value => whenText(value, zone => ({ zone })),
   anchor: value => whenText(value, anchor => ({ anchor })),
   countWhen: value => whenTexts(value, words => ({ countWhen: words.join(', ') })),
@@ -89,7 +99,7 @@ function readBlock(value: unknown): Part | undefined {
   return { block: { kind: 'growing', first, max } }
 }
 
-/** What the form leaves as it is, also inside options that it knows. */
+/** Returns the options that the form leaves as they are, also inside options that it knows. */
 function othersOf(rule: Options): Options {
   const others = Object.entries(rule).flatMap(([name, value]) => {
     const known = Object.hasOwn(KNOWN, name) ? KNOWN[name]! : []
@@ -107,13 +117,17 @@ function isFull(levels: readonly (Level | undefined)[]): levels is readonly Leve
 
 function whenText(value: unknown, make: (text: string) => Part): Part | undefined {
   if (value === undefined) return {}
-  return typeof value === 'string' || typeof value === 'number' ? make(String(value)) : undefined
+  return isText(value) ? make(String(value)) : undefined
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string' || typeof value === 'number'
 }
 
 function whenTexts(value: unknown, make: (texts: readonly string[]) => Part): Part | undefined {
   if (value === undefined) return {}
   const all = [value].flat()
-  return all.every(one => typeof one === 'string' || typeof one === 'number') ? make(all.map(String)) : undefined
+  return all.every(isText) ? make(all.map(String)) : undefined
 }
 
 function whenMap(value: unknown, make: (map: Options) => Part | undefined): Part | undefined {

@@ -9,11 +9,11 @@ import type { FormNames } from './rule-form.ts'
 
 interface RuleFieldsProps extends FieldsProps {
   readonly names: FormNames
-  /** Only a new rule is given a name. */
+  /** True if the rule is new: only then it is given a name. */
   readonly isNew: boolean
 }
 
-/** All fields of a rule. */
+/** Shows all fields of a rule. */
 export function RuleFields({ names, isNew, ...fields }: RuleFieldsProps): JSX.Element {
   const { form: texts } = changeMessages.value
   const { form, set, mistakes } = fields

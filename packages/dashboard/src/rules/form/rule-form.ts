@@ -4,7 +4,7 @@ import type { Schema } from '../../editor/schema-options.ts'
 /** A number of calls in a period, or at one time if the unit is `at-once`; as it was typed. */
 export interface Level {
   readonly count: string
-  /** How many units the period has; empty for one. */
+  /** The number of units in the period; empty for one. */
   readonly every: string
   readonly unit: Unit
 }
@@ -33,8 +33,8 @@ export interface RuleForm {
   readonly plans: { readonly by: string; readonly values: readonly Plan[]; readonly standard: Level } | undefined
   /** Empty for the default. */
   readonly algorithm: string
-  readonly burst: string
-  readonly warmUp: string
+  /** The options that only some algorithms have, by name. */
+  readonly own: Readonly<Record<string, string>>
   readonly beyond: Beyond
   /** The status of a refusal; empty for that of the document. */
   readonly status: string
@@ -54,8 +54,7 @@ export const emptyForm: RuleForm = {
   levels: [{ count: '100', every: '', unit: 'm' }],
   plans: undefined,
   algorithm: '',
-  burst: '',
-  warmUp: '',
+  own: {},
   beyond: 'refuse',
   status: '',
   waitFor: '',
@@ -89,21 +88,32 @@ export function isCalendar(unit: Unit): boolean {
   return unit === 'day' || unit === 'week' || unit === 'month' || unit === 'year'
 }
 
-/** All limits of a form. */
+/** Lists all limits of a form. */
 export function levelsOf({ levels, plans }: RuleForm): readonly Level[] {
   return plans === undefined ? levels : [plans.standard, ...plans.values.map(({ level }) => level)]
 }
 
-/** Whether the limits are numbers of calls at one time. */
+/** Returns true if the limits are numbers of calls at one time. */
 export function countsAtOnce(form: RuleForm): boolean {
   return levelsOf(form).some(({ unit }) => unit === 'at-once')
+}
+
+/** An option that only some algorithms have, as the schema of the rule file describes it. */
+export interface OwnOption {
+  readonly name: string
+  readonly description: string
+  /** The values to choose from; undefined if any text may be typed. */
+  readonly values: readonly string[] | undefined
+  readonly isNumber: boolean
 }
 
 /** An algorithm that rules may name, with the options that only some algorithms have. */
 export interface KnownAlgorithm {
   readonly name: string
   readonly limit: 'rate' | 'count'
-  readonly options: readonly string[]
+  /** True if it can count by calendar periods. */
+  readonly hasCalendar: boolean
+  readonly own: readonly OwnOption[]
 }
 
 /** The names that rules may use, with the options of each algorithm. */
@@ -111,29 +121,46 @@ export interface FormNames extends RuleNames {
   readonly algorithms: readonly KnownAlgorithm[]
 }
 
+/** The options of calendar periods, which have fields of their own. */
+const CALENDAR_OPTIONS = ['zone', 'anchor']
+
 /** Adds the options that the schema of the rule file has for each algorithm: a rule is one of several objects, by its algorithm. */
 export function withOptions(names: RuleNames, schema: Schema): FormNames {
-  const kinds = schema.properties?.rules?.items?.anyOf ?? []
-  const options = new Map(
-    kinds.map(({ properties = {} }) => [properties.algorithm?.const, Object.keys(properties)] as const),
-  )
-  return { ...names, algorithms: names.algorithms.map(one => ({ ...one, options: options.get(one.name) ?? [] })) }
+  const all = schema.properties?.rules?.items?.anyOf ?? []
+  const kinds = all.filter(({ properties }) => properties?.algorithm?.const !== undefined)
+  const isShared = (option: string) => kinds.every(({ properties }) => properties?.[option] !== undefined)
+  const algorithms = names.algorithms.map(one => {
+    const { properties = {} } = kinds.find(({ properties }) => properties?.algorithm?.const === one.name) ?? {}
+    const own = Object.entries(properties).filter(([option]) => !isShared(option))
+    const hasCalendar = own.some(([option]) => CALENDAR_OPTIONS.includes(option))
+    return { ...one, hasCalendar, own: own.flatMap(([option, schema]) => ownOption(option, schema)) }
+  })
+  return { ...names, algorithms }
 }
 
-/** True if the algorithm that a form names has an option. */
-export function hasOption({ algorithm }: RuleForm, option: string, known: readonly KnownAlgorithm[]): boolean {
-  return known.find(({ name }) => name === algorithm)?.options.includes(option) === true
+/** Returns an option that a field can hold, or nothing. */
+function ownOption(name: string, { description = '', type = '', enum: values }: Schema): OwnOption[] {
+  if (CALENDAR_OPTIONS.includes(name) || !['string', 'integer', 'number'].includes(type)) return []
+  return [{ name, description, values: values?.map(String), isNumber: type !== 'string' }]
 }
 
-/** The algorithms that can count the limits of a form; empty text is the default. */
+/** Lists the options that the algorithm of a form has, and others have not. */
+export function ownOptions(
+  { algorithm }: Pick<RuleForm, 'algorithm'>,
+  known: readonly KnownAlgorithm[],
+): readonly OwnOption[] {
+  return known.find(({ name }) => name === algorithm)?.own ?? []
+}
+
+/** Lists the algorithms that can count the limits of a form; empty text is the default. */
 export function algorithmsFor(form: RuleForm, known: readonly KnownAlgorithm[]): readonly string[] {
   if (countsAtOnce(form)) return known.filter(({ limit }) => limit === 'count').map(({ name }) => name)
   const inCalendar = levelsOf(form).some(({ unit }) => isCalendar(unit))
-  const fitting = known.filter(({ limit, options }) => limit === 'rate' && (!inCalendar || options.includes('zone')))
+  const fitting = known.filter(({ limit, hasCalendar }) => limit === 'rate' && (!inCalendar || hasCalendar))
   return ['', ...fitting.map(({ name }) => name)]
 }
 
-/** A form with other fields, and with an algorithm that can count its limits. */
+/** Returns a form with other fields, and with an algorithm that can count its limits. */
 export function withFields(form: RuleForm, part: Partial<RuleForm>, known: readonly KnownAlgorithm[]): RuleForm {
   const changed = { ...form, ...part }
   const fitting = algorithmsFor(changed, known)
@@ -141,7 +168,7 @@ export function withFields(form: RuleForm, part: Partial<RuleForm>, known: reado
   return isFitting ? changed : { ...changed, algorithm: fitting[0] ?? '' }
 }
 
-/** Whether the kind of the limits is another. */
+/** Returns true if the kind of the limits has changed. */
 function isChanged(before: RuleForm, after: RuleForm): boolean {
   const kinds = (form: RuleForm) => [countsAtOnce(form), levelsOf(form).some(({ unit }) => isCalendar(unit))].join()
   return kinds(before) !== kinds(after)

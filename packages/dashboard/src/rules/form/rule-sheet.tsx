@@ -84,7 +84,7 @@ interface Setting {
   readonly names: FormNames
   /** The documents that can be written, the config center's first. */
   readonly places: readonly Where[]
-  /** Why none can be written. */
+  /** The reason why no document can be written. */
   readonly reason: string
 }
 
@@ -102,7 +102,7 @@ async function readNames(): Promise<FormNames> {
   return withOptions(names, schema as Schema)
 }
 
-/** A config center that cannot be asked must not keep rules out of the local file. */
+/** Reads a document; a config center that cannot be asked must not keep rules out of the local file. */
 async function readOrNot(where: Where): Promise<{ readonly writable: boolean; readonly reason?: string | undefined }> {
   return api.document(where).catch(error => ({ writable: false, reason: String((error as Error).message) }))
 }
@@ -114,7 +114,7 @@ function ChangeRule({ rule, ...handlers }: Handlers & { readonly rule: Rule }): 
     const [draft, names] = await Promise.all([api.draft(rule.where, rule.id, []), readNames()])
     return { draft, names }
   }, [rule.id])
-  const read = asked.answer && readForm(asked.answer.draft.options)
+  const read = asked.answer && readForm(asked.answer.draft.options, asked.answer.names.algorithms)
   if (read?.form !== undefined && asked.answer?.draft.base.writable === true) {
     const { draft, names } = asked.answer
     return (

@@ -5,7 +5,7 @@ export type Template = (typeof TEMPLATES)[number]
 
 const level = (count: number, unit: Unit, every = ''): Level => ({ count: String(count), every, unit })
 
-/** What each template fills in; every one of them is a rule that can be used as it is. */
+/** The fields that each template fills; every template is a rule that can be used as it is. */
 const forms: Readonly<Record<Template, Partial<RuleForm>>> = {
   account: { id: 'per-account', by: ['account'], levels: [level(100, 'm')] },
   login: {
@@ -42,7 +42,7 @@ const forms: Readonly<Record<Template, Partial<RuleForm>>> = {
   system: { id: 'whole-system', levels: [level(5000, 's')] },
 }
 
-/** A filled form, under a name that no rule has. */
+/** Returns a filled form, under a name that no rule has. */
 export function formOf(template: Template, taken: ReadonlySet<string>, namedDimensions: readonly string[]): RuleForm {
   const form: RuleForm = { ...emptyForm, ...forms[template] }
   // a claim of a verified token is safer than a header, if there are tokens

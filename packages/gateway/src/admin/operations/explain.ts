@@ -70,7 +70,7 @@ const explanation = z
   })
   .meta({ title: 'RuleExplanation' })
 
-/** Something that decides about the caller besides what was counted. */
+/** A state of the caller, beside the counts, that decides the call. */
 const standing = z.object({
   is: z.enum(['allowed', 'denied', 'blocked']),
   rule: z.string().optional(),

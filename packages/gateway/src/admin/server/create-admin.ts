@@ -122,7 +122,7 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
     },
     socket: (_request, socket) => endSocket(socket, versionProblem),
   })
-  // what a page elsewhere could send without asking first
+  // the types that a page elsewhere can send without asking first
   app.removeContentTypeParser('text/plain')
   const guesses = await createGuesses()
   const ending = new AbortController()
@@ -275,7 +275,7 @@ function compressAnswers(app: FastifyInstance): void {
   })
 }
 
-/** Watches which routes are added; what it returns is called after the last one, and answers all other methods with 405. */
+/** Watches which routes are added; the function that it returns is called after the last one, and answers all other methods with 405. */
 function refuseOtherMethods(app: FastifyInstance): () => void {
   const methodsOf = new Map<string, Set<string>>()
   app.addHook('onRoute', ({ url, method }) => {

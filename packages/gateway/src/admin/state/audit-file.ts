@@ -43,7 +43,7 @@ export class AuditFile {
     if (end.isCut) this.#writer.write('\n')
   }
 
-  /** Rejects if the file cannot be written; what stands in it cannot make it fail. */
+  /** Rejects if the file cannot be written; no content of the file makes it fail. */
   static async open(path: string, onTrouble: (trouble: string) => void): Promise<AuditFile> {
     const before = await stat(path).catch(() => undefined)
     // a pipe would wait for its reader

@@ -210,7 +210,7 @@ class MessageRelay implements FrameSink {
     this.#write(bytes)
   }
 
-  /** Lets the messages behind one that has passed follow, until the next one waits. */
+  /** Decides the held messages after a message has passed, until one of them must wait. */
   #goOn(): void {
     this.#isWaiting = false
     let done = 0
@@ -247,7 +247,7 @@ class MessageRelay implements FrameSink {
     this.#isClosed = true
     this.#held.length = 0
     this.#heldBytes = 0
-    // what the caller still sends is read and dropped, so that the close frame is not lost by a reset
+    // later bytes of the caller are read and dropped, so that the close frame is not lost by a reset
     this.#near.resume()
     // the service has not seen the head of the refused message, so its last message is complete
     this.#far.write(closeFrame(GOING_AWAY, REASON, true))

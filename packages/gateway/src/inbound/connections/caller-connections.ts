@@ -17,7 +17,7 @@ export interface CallerConnectionsOptions {
 
 const refusedMs = 1000
 
-/** The open connections to a gateway: at most so many of one caller, and all of them end with the gateway. */
+/** The open connections to a gateway: a bounded number of each caller, and all of them end with the gateway. */
 export class CallerConnections {
   readonly #options: CallerConnectionsOptions
   readonly #open = new Set<Socket>()
@@ -75,7 +75,7 @@ export class CallerConnections {
       socket.destroy()
       return
     }
-    // what the caller sends is read and dropped: unread bytes would reset the connection before the answer arrives
+    // later bytes of the caller are read and dropped: unread bytes would reset the connection before the answer arrives
     socket.resume().end(problemText(status, detail, { 'Retry-After': '1' }))
     setTimeout(() => socket.destroy(), refusedMs).unref()
   }

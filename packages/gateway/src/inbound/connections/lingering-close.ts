@@ -25,7 +25,7 @@ export function closeLingering(socket: Socket): void {
     socket.removeAllListeners('data')
     socket.on('data', () => pause.refresh())
     socket.resume()
-    // what the parser has stopped, resume() takes for running
+    // resume() takes a stream that the parser has stopped for running
     socket._read(0)
   }
 }

@@ -38,7 +38,7 @@ export class Pace {
   isTooSlow({ sent, read, awaited }: Progress, now: number, limits: PaceLimits): boolean {
     const { minBytesPerSecond, graceMs, pauseMs } = limits
     const elapsedMs = now - this.#at
-    // what a caller sends does not make up for what it does not read
+    // bytes that a caller sends do not make up for those that it does not read
     const moved = awaited === 'reading' ? read - this.#read : sent - this.#sent
     this.#at = now
     this.#sent = sent

@@ -118,7 +118,7 @@ function whyUntrusted({ remoteAddress }: Socket): string {
  */
 function changePeer(socket: Socket, source: Source): void {
   const inner = socket as unknown as { _handle: PeerHandle | null; _peername?: unknown }
-  // what was asked before the header came is remembered there
+  // a question from before the header came is remembered there
   inner._peername = undefined
   if (inner._handle === null) return
   inner._handle.getpeername = out => {

@@ -61,7 +61,7 @@ function opens({ paths, methods }: Permission, { method, url }: FastifyRequest):
   if (methods.length > 0 && !methods.includes(method) && !(method === 'HEAD' && methods.includes('GET'))) return false
   const path = pathOf(url)
   const readings = hasReadings(path) ? [path, ...readingsOf(path)] : [path]
-  // whatever the service takes the path for must be open
+  // all paths that the service may read must be open
   return readings.every(reading => {
     const called = `${countedPath(reading)}/`
     return paths.some(allowed => called.startsWith(allowed))

@@ -26,7 +26,7 @@ export class Nonces {
 
   #turn(now: number): void {
     if (now < this.#turnsAt) return
-    // whatever is in the newer generation was taken before this moment, and must be kept for another while
+    // all of the newer generation was taken before this moment, and must be kept for another while
     this.#older = now < this.#turnsAt + this.#keepMs ? this.#newer : new Set()
     this.#newer = new Set()
     this.#turnsAt = now + this.#keepMs

@@ -41,7 +41,7 @@ export class Http2Response extends NodeResponse {
   constructor(stream: ServerHttp2Stream) {
     super(stream)
     if (stream.destroyed || this.stream.headRequest) this.#closeWith(stream)
-    // what the caller still sends is of no use once it has its answer (RFC 9113, section 8.1)
+    // later bytes of the caller are of no use once it has its answer (RFC 9113, section 8.1)
     stream.once('finish', () => {
       // not at once: Node sends the end of the answer in a turn of its own
       setImmediate(() => {

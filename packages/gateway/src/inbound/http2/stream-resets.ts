@@ -9,8 +9,8 @@ const mostOfProxy = 300
 /** Resets before the connection of a proxy takes no further calls, also if the proxy has not read the request. Node then counts no more. */
 const lastOfProxy = 600
 /**
- * More than a caller cancels in a second that leaves one page after the other. Both bounds are below those of Node itself, which ends a
- * connection with all its calls after 1000 resets, of which it forgives 33 a second.
+ * Above the number of calls that a browser cancels in a second when its user leaves one page after the other. Both bounds are below those
+ * of Node itself, which ends a connection with all its calls after 1000 resets, of which it forgives 33 a second.
  */
 const forgivenPerSecond = 30
 /** The time until a proxy has read that it shall open another connection. */

@@ -1,6 +1,7 @@
 import { type CompiledRule, createReplayLimiter, mergeExtensions } from 'diana-limiter/gateway'
 import { parseText } from 'diana-limiter/schema'
 import { describe, expect, it } from 'vitest'
+import { seededRandom } from '../../../../../test/helpers/seeded-random.mjs'
 import { type Curve, curveOf, mostOf } from './curve.ts'
 import { findSchedule } from './schedule.ts'
 
@@ -9,17 +10,6 @@ const SCHEDULES = Number(process.env.DIANA_BOUND_SCHEDULES ?? 50)
 const NOW_US = Date.UTC(2026, 0, 5, 12) * 1000
 
 type Meter = CompiledRule['meters'][number]
-
-/** Numbers from 0 to 1, the same in every run (mulberry32). */
-function seeded(seed: number): () => number {
-  let state = seed | 0
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
 
 const pick = <T>(random: () => number, list: readonly T[]): T => list[Math.floor(random() * list.length)]!
 const periods = ['100ms', '1s', '3s', '7s', '10s', '1m', '90s', '1h', '1d']
@@ -52,7 +42,7 @@ async function compile(text: string): Promise<readonly CompiledRule[]> {
 
 /** One call after another: some meters price a larger call otherwise. */
 function takeAll(meter: Meter, state: Float64Array, now: number, calls: number): void {
-  if (!meter.envelope?.onlyForCost1) meter.take(state, 0, now, calls, 0)
+  if (!meter.rate?.envelope?.onlyForCost1) meter.take(state, 0, now, calls, 0)
   else for (let i = 0; i < calls; i++) meter.take(state, 0, now, 1, 0)
 }
 
@@ -111,7 +101,7 @@ const lengths = [1e6, 60e6, 3600e6, 86_400e6]
 
 describe('bounds of random rules', () => {
   it(`${SCHEDULES} random schedules for each of ${SETS} rule sets never exceed the bound`, async () => {
-    const random = seeded(44)
+    const random = seededRandom(44)
     for (let set = 0; set < SETS; set++) {
       const size = 1 + Math.floor(random() * 3)
       const text = `rules:\n${Array.from({ length: size }, (_, index) => `  - ${ruleText(random, `r${index}`)}`).join('\n')}\n`
@@ -125,7 +115,7 @@ describe('bounds of random rules', () => {
   })
 
   it(`a schedule reaches the bound of each of ${SETS} random limits within one call`, async () => {
-    const random = seeded(45)
+    const random = seededRandom(45)
     const far: string[] = []
     for (let set = 0; set < SETS; set++) {
       const text = `rules:\n  - ${ruleText(random, 'r')}\n`

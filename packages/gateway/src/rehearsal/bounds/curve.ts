@@ -31,8 +31,8 @@ const DUST = 1e-7
 
 /** Returns the curve of one limit for calls of one cost; undefined if nothing bounds it in time. */
 export function curveOf(meter: Meter, cost: number, nowUs: number): Curve | undefined {
-  const { envelope } = meter
-  if (meter.needsRelease || envelope === undefined || cost < 1) return undefined
+  const envelope = meter.rate?.envelope
+  if (meter.held !== undefined || envelope === undefined || cost < 1) return undefined
   if (envelope.onlyForCost1 && cost !== 1) return undefined
   if (cost > envelope.largest) return { kind: 'window', units: 0, windowUs: 1, periodUs: 1, most: () => 0 }
   const { most, ceiling } = envelope
@@ -95,7 +95,7 @@ export function mostOf(curves: readonly Curve[], lengthUs: number): number {
       return
     }
     for (const curve of curves) least = Math.min(least, spent + curve.most(restUs))
-    // what was found so far is a bound, too
+    // the value that was found so far is a bound, too
     if (covers++ > MOST_COVERS) return
     for (let index = from; index < windows.length; index++) {
       const { windowUs, units } = windows[index]!

@@ -54,7 +54,7 @@ function refusalFindings(one: BoundedRule, groups: readonly (readonly BoundedRul
 /** Returns the rules that always refuse before this one, among those that meet the same calls; undefined if there are none. */
 function shadowOf(one: BoundedRule, group: readonly BoundedRule[]): string[] | undefined {
   const { rule, variants } = one
-  if (typeof rule.cost === 'object' || one.compiled.meters.some(({ needsRelease }) => needsRelease)) return undefined
+  if (typeof rule.cost === 'object' || one.compiled.meters.some(meter => meter.held !== undefined)) return undefined
   const coarser = group.filter(other => other !== one && isCoarser(other, one))
   const isShadowedBy = (curves: readonly Curve[]): boolean =>
     variants.every(({ curves: own, compiled }) => {

@@ -4,7 +4,7 @@ import { type Curve, curveOf, mostOf } from './curve.ts'
 import { type FreeKey, freeKeysOf, keysOf } from './free-keys.ts'
 import { findSchedule, type Schedule } from './schedule.ts'
 
-/** The intervals of which the most is shown, in microseconds. */
+/** The intervals whose bounds are shown, in microseconds. */
 export const INTERVALS = { second: 1e6, minute: 60e6, hour: 3600e6, day: 86_400e6 } as const
 export type Interval = keyof typeof INTERVALS
 export const intervals: readonly Interval[] = ['second', 'minute', 'hour', 'day']
@@ -100,7 +100,7 @@ export class BoundedRule {
   #whyUnbounded(): string | undefined {
     const { rule, compiled } = this
     if (rule.whenFull === 'shadow') return 'whenFull: shadow refuses nothing'
-    if (compiled.meters.some(({ needsRelease }) => needsRelease)) {
+    if (compiled.meters.some(meter => meter.held !== undefined)) {
       return `it bounds calls at one time (${rule.limits[0]!.count}), not calls in a time: short calls can be any number`
     }
     if (rule.resetWhen !== undefined)

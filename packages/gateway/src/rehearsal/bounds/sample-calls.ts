@@ -129,7 +129,7 @@ function sampleSegment(segment: string): string {
   return isFree(segment) ? FREE_SEGMENT : segment.replaceAll('*', FREE_SEGMENT)
 }
 
-/** Paths that two patterns may both match: where one of them is free, the other one decides. */
+/** Returns paths that two patterns may both match: a segment that one of them leaves free is that of the other. */
 function meeting(one: string, other: string): string[] {
   const [a, b] = [segmentsOf(one), segmentsOf(other)]
   const path: string[] = []

@@ -51,9 +51,9 @@ interface Beginning {
 /** Returns moments at which intervals may begin: any, or just before the end of a window of the clock, or of one that a call has begun. */
 function beginnings(meters: readonly Meter[], lengthUs: number, cost: number, nowUs: number): Beginning[] {
   const found: Beginning[] = [{ startUs: nowUs }]
-  if (meters.some(({ envelope }) => envelope?.onlyForCost1)) found.push({ startUs: nowUs, warm: WARM_CALLS })
+  if (meters.some(({ rate }) => rate?.envelope?.onlyForCost1)) found.push({ startUs: nowUs, warm: WARM_CALLS })
   for (const meter of meters) {
-    const { envelope } = meter
+    const envelope = meter.rate?.envelope
     if (envelope?.most !== undefined) {
       const period = periodOf(meter, cost)
       if (period === undefined) continue
@@ -101,7 +101,8 @@ function nextStarts(startOf: (at: number) => number, longestUs: number, lengthUs
 function timeToFill(meters: readonly Meter[], filled: Meter, beforeUs: number, cost: number): number {
   const others = meters.filter(meter => meter !== filled)
   if (others.length === 0) return 0
-  const most = filled.envelope!.most?.(1) ?? filled.envelope!.ceiling!.units
+  const { most: mostIn, ceiling } = filled.rate!.envelope!
+  const most = mostIn?.(1) ?? ceiling!.units
   const found = play(
     others,
     { startUs: beforeUs - 1 },
@@ -126,7 +127,8 @@ function play(
   const take = (now: number, calls: number): void => {
     meters.forEach((meter, index) => {
       // one call after another, as they would come: a meter may price calls apart
-      if (meter.envelope?.onlyForCost1) for (let i = 0; i < calls; i++) meter.take(states[index]!, 0, now, cost, 0)
+      if (meter.rate?.envelope?.onlyForCost1)
+        for (let i = 0; i < calls; i++) meter.take(states[index]!, 0, now, cost, 0)
       else meter.take(states[index]!, 0, now, calls * cost, 0)
     })
   }

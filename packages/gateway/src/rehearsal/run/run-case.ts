@@ -254,7 +254,7 @@ export async function runCases(
   for (const one of cases) {
     const result = await runCase(rules, one, options.observer)
     results.push(result)
-    // what is closed is freed between two turns of the event loop
+    // closed limiters are freed between two turns of the event loop
     if (results.length % CASES_OF_TURN === 0) await nextTurn()
     if (options.onResult?.(result) === false) break
   }

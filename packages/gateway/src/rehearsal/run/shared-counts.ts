@@ -87,7 +87,7 @@ export class SharedCounts {
   #counterOf({ id, meters }: FleetRule): FleetCounter {
     const known = this.#counters.get(id)
     if (known !== undefined) return known
-    const counter: FleetCounter = { meters, needsRelease: meters.some(({ needsRelease }) => needsRelease) }
+    const counter: FleetCounter = { meters, needsRelease: meters.some(meter => meter.held !== undefined) }
     this.#counters.set(id, counter)
     return counter
   }

@@ -150,7 +150,7 @@ export class Callers {
   /** Makes room, if there is little: folds callers who did not call since `since`. */
   sweep(since: number): void {
     if (this.#slots.size < this.#maxKeys * 0.9) return
-    // one round in so many calls, or each tick would look at all callers
+    // a round for each call would look at all callers
     if (this.#sweepAt++ % 64 !== 0) return
     this.#isFolding = true
     for (const [key, slot] of this.#slots) if (this.#lastAt[slot]! < since) this.#fold(key, slot)

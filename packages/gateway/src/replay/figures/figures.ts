@@ -25,7 +25,7 @@ export function createRuleFigures(
   onForget: (slot: number) => void,
 ): RuleFigures {
   const periodUs = (rule.limits[0]?.periodMs ?? 0) * 1000
-  // calls whose moments are so far apart, or less, came within the period for sure
+  // calls whose moments are at most this far apart came within one period for sure
   const lengthUs = widthUs === 0 ? periodUs : periodUs - widthUs + 1
   const callers = new Callers(periodUs, lengthUs, maxKeys, onForget)
   return { rule, calls: 0, denied: 0, untracked: 0, callers, timeline: new Timeline() }

@@ -4,7 +4,7 @@ import { parseClfTime, parseClfTimeAt, parseDurationUs, parseIsoTime, parseSecon
 /** Puts the text of a field into an entry; false if it cannot be. */
 export type FieldWriter = (entry: LogEntry, text: string) => boolean
 
-/** A field of a text format: what it says, and how. */
+/** A field of a text format: its meaning and its form. */
 export interface Field {
   /** As rules name it; undefined if it only helps to read the line. */
   readonly name?: string | undefined
@@ -80,7 +80,7 @@ export const request: Field = {
   write: (entry, text) => {
     const first = text.indexOf(' ')
     const last = text.lastIndexOf(' ')
-    // what was no request is logged as well
+    // lines that are no requests are logged as well
     if (first <= 0) return false
     const end = last > first && text.startsWith('HTTP/', last + 1) ? last : text.length
     entry.method = text.slice(0, first)
@@ -90,7 +90,7 @@ export const request: Field = {
   writeAt: (entry, line, from, to) => {
     const first = line.indexOf(' ', from)
     if (first <= from || first >= to) return false
-    // most end with the protocol, of which the last eight signs are HTTP/1.1
+    // most lines end with the protocol, whose last eight signs are HTTP/1.1
     const isVersioned = line.charCodeAt(to - 9) === 0x20 && line.startsWith('HTTP/', to - 8)
     if (!isVersioned) return request.write(entry, line.slice(from, to))
     entry.method = methodOf(line, from, first)

@@ -1,7 +1,7 @@
 import { type Field, skip } from './fields.ts'
 import type { LineReader, LogEntry } from './format.ts'
 
-/** A text format: fields and what stands between them, in turn; it begins with a text, which may be empty. */
+/** A text format: fields and the texts between them, in turn; it begins with a text, which may be empty. */
 export interface Template {
   readonly format: string
   readonly parts: readonly (string | Field)[]

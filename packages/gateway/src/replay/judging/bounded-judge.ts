@@ -258,7 +258,7 @@ function grow(tick: Tick): void {
  */
 export function uncertaintyOf(rules: readonly CompiledRule[], tickUs: number, isStartOfTick: boolean): Uncertainty {
   const waits = rules.map(rule =>
-    rule.queueSize > 0 && rule.meters.some(meter => meter.needsRelease) ? rule.queueTimeoutMs : 0,
+    rule.queueSize > 0 && rule.meters.some(meter => meter.held !== undefined) ? rule.queueTimeoutMs : 0,
   )
   const waitUs = Math.ceil((Math.max(0, ...waits) * 1000) / tickUs) * tickUs
   const widthUs = (isStartOfTick ? tickUs : 2 * tickUs) + waitUs

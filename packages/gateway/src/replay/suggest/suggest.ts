@@ -68,7 +68,7 @@ function withoutOutliers(peaks: Peaks, count: number): Peaks {
     above += peaks[at]![1]
     if (above > Math.max(3, count * 0.02)) return peaks
     if (peaks[at]![0] >= KNEE * peaks[at - 1]![0] && peaks[at]![0] >= 10) {
-      // several groups of abusers may lie one above the other
+      // several groups of abusers may have peaks of different heights
       return withoutOutliers(peaks.slice(0, at), count - above)
     }
   }

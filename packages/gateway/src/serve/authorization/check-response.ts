@@ -4,7 +4,7 @@ import { frameHeadBytes, writeFrameHead } from '../grpc/message-frames.ts'
 import { ProtoWriter } from '../protobuf/proto-writer.ts'
 import { writeStruct } from '../protobuf/struct.ts'
 
-/** HeaderValueOption.append_action: what stands there already is replaced. */
+/** HeaderValueOption.append_action: an existing header is replaced. */
 const overwrite = 2
 
 const writer = new ProtoWriter()

@@ -100,7 +100,7 @@ export class GrpcCall implements GrpcStream {
       })
       stream.end()
     } else stream.respond({ ...answerHeaders, ...trailers }, { endStream: true })
-    // what the caller still sends is of no use to anyone; a reset that came in the same read is the caller's
+    // later bytes of the caller are of no use to anyone; a reset that came in the same read is the caller's
     if (this.#isArriving) setImmediate(() => stream.close(0))
   }
 

@@ -48,7 +48,7 @@ const maxInvalidFrames = 100
 const idleMs = 300_000
 const requestMs = 30_000
 const sweepMs = 1000
-/** Calls that callers send until they have read that this server ends are served. */
+/** The time after the notice of the end in which calls are served: callers may not have read the notice yet. */
 const announceMs = 250
 
 /**

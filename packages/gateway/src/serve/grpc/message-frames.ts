@@ -51,7 +51,7 @@ export class MessageFrames {
   }
 }
 
-/** Fills in what stands before a message of a frame. */
+/** Writes the head of a message into a frame. */
 export function writeFrameHead(frame: Buffer, length: number): void {
   frame[0] = 0
   frame.writeUInt32BE(length - frameHeadBytes, 1)

@@ -10,7 +10,7 @@ export class ProtoWriter {
   #bytes = Buffer.allocUnsafe(leastBytes)
   #at = 0
 
-  /** Begins with so many bytes that are filled in later. */
+  /** Begins with reserved bytes that are filled in later. */
   begin(reserved = 0): this {
     this.#at = reserved
     return this
@@ -24,7 +24,7 @@ export class ProtoWriter {
     return value === 0 ? this : this.chosenNumber(field, value)
   }
 
-  /** Writes one of several fields of which the one that is there counts, also if it is 0. */
+  /** Writes one of several fields that exclude each other, also if it is 0. */
   chosenNumber(field: number, value: number): this {
     this.#reserve(20)
     this.#varint(tagOf(field, wire.varint))

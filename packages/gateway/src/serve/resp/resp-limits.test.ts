@@ -46,7 +46,7 @@ interface Given {
 }
 
 describe('CL.THROTTLE', () => {
-  it('answers as redis-cell does, at each of these moments', async () => {
+  it('CL.THROTTLE answers as redis-cell does, at each of these moments', async () => {
     const { limits, time } = await limitsAt()
     const given = { burst: 15, count: 30, period: 60 }
     const at = (ms: number, quantity = 1, key = 'k') => {
@@ -66,7 +66,7 @@ describe('CL.THROTTLE', () => {
     expect(at(2000, 16, 'fresh')).toEqual([0, 16, 0, -1, 32])
   })
 
-  it('equals the formula of redis-cell for any limits, quantities and moments', async () => {
+  it('CL.THROTTLE equals the formula of redis-cell for any limits, quantities and moments', async () => {
     // periods that divide into whole microseconds for each count, which both sides have exactly
     const given = fc.record({
       burst: fc.nat(20),

@@ -31,7 +31,7 @@ const strangerBounds: RespBounds = { arguments: 10, argumentBytes: 1024, bytes: 
 /** The most commands of a connection that wait for their answers, and the most bytes that wait for its client; no further ones are run. */
 const mostAwaited = 1024
 const mostUnreadBytes = 1_048_576
-/** The time that a command has to arrive, that a client has to say who it is, and that it may read nothing of what it asked for. */
+/** The time that a command has to arrive, that a client has to sign in, and that it may leave answers unread. */
 const slowMs = 10_000
 const sweepMs = 1000
 const keepAliveMs = 60_000

@@ -30,7 +30,7 @@ function qualitiesIn(accepted: string): Map<string, number> {
     const [name = '', ...parameters] = item.split(';').map(part => part.trim().toLowerCase())
     if (name === '') continue
     const given = parameters.find(parameter => parameter.startsWith('q='))?.slice(2)
-    // what is no quality is no wish for the encoding either
+    // an invalid quality is no wish for the encoding either
     const value = given === undefined ? 1 : quality.test(given) ? Number(given) : 0
     qualities.set(name === 'x-gzip' ? 'gzip' : name, value)
   }

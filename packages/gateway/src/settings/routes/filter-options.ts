@@ -1,7 +1,7 @@
 import { countedPath } from 'diana-limiter/gateway'
 import { duration, headerFault, listOf, methodFault, textOf, z } from 'diana-limiter/schema'
 import { oneSpelling } from '../one-spelling.ts'
-import { sizeOf } from '../size.ts'
+import { sizeOf } from '../values.ts'
 
 const path = textOf(text => {
   const isPlain = /^\/[^\s?#*;\\]*$/.test(text) && oneSpelling(text) !== undefined

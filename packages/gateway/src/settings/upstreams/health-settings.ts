@@ -1,12 +1,14 @@
 import { duration, listOf, textOf, z } from 'diana-limiter/schema'
-import { intervalDuration } from '../timer-duration.ts'
+import { intervalDuration } from '../values.ts'
 
 /** Health checks that the gateway makes itself. */
 export interface CheckSettings {
   readonly path: string
   readonly intervalMs: number
   readonly timeoutMs: number
-  /** After so many good checks in a row an unhealthy address is healthy, and after so many bad ones the reverse. */
+  /**
+   * The number of good checks in a row after which an unhealthy address is healthy; `unhealthy` is the number of bad ones for the reverse.
+   */
   readonly healthy: number
   readonly unhealthy: number
   /** The statuses of a good answer, as inclusive ranges. */

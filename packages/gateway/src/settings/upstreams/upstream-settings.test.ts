@@ -10,7 +10,7 @@ function mistakesIn(route: string): string[] {
   return (mistakes ?? []).map(({ line, column, message }) => `${line}:${column} ${message}`)
 }
 
-describe('a route with invalid addresses is refused with the position and the remedy:', () => {
+describe('a mistake in addresses has a position and a remedy', () => {
   test.each([
     ['{ to: [{ url: http://a, weight: 0 }, { url: http://b, weight: 0 }] }', 'has no address with a weight above 0'],
     ['{ to: { url: http://a, weight: 0 } }', 'has no address with a weight above 0'],
@@ -42,7 +42,7 @@ describe('a route with invalid addresses is refused with the position and the re
     ['{ to: http://a, health: { check: { path: /up, host: "a b" } } }', 'must be a host such as'],
     ['{ to: http://a, retryBudget: { percent: 200 } }', 'must be at most 100'],
     ['{ to: http://a, slowStart: soon }', 'must be a duration'],
-  ])('%s', (route, expected) => {
+  ])('a route with invalid addresses is refused: %s', (route, expected) => {
     const mistakes = mistakesIn(route)
     expect(mistakes).toHaveLength(1)
     expect(mistakes[0]).toContain(expected)

@@ -21,7 +21,7 @@ export interface RetryBudgetSettings {
 
 /** The conditions under which calls to a service in trouble are refused here instead of sent. */
 export interface ThrottleSettings {
-  /** Calls are sent freely up to so many times those that the service accepts. */
+  /** Calls are sent freely up to this multiple of those that the service accepts. */
   readonly ratio: number
   readonly windowMs: number
 }
@@ -78,7 +78,7 @@ const stickySchema = z
     }
   })
 
-/** The words of a route that are about its addresses. */
+/** The options of a route that are about its addresses. */
 export const upstreamWords: {
   readonly balance: z.Schema<Balance>
   readonly sticky: z.Schema<StickySettings | undefined>

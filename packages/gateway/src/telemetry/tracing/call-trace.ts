@@ -38,7 +38,7 @@ export class CallTrace {
     return formatTraceparent({ traceId: this.traceId, parentId, isSampled: this.isSampled })
   }
 
-  /** Writes it into headers, names and values in turn, that had it from an earlier try. */
+  /** Replaces the header of an earlier try in a list of headers, names and values in turn. */
   tellService(headers: string[]): void {
     if (!this.isSampled) return
     for (let at = 0; at < headers.length; at += 2) {

@@ -74,7 +74,7 @@ export class SpanExporter {
     this.#timer = undefined
     this.#sending ??= this.#sendAll().finally(() => {
       this.#sending = undefined
-      // what came in the meantime, or could not be sent
+      // spans that came in the meantime, or could not be sent
       if (this.#queue.length > 0) this.#flushLater()
     })
     return this.#sending

@@ -1,5 +1,14 @@
 import { CALENDAR_UNITS, type CalendarUnit } from '../../common/calendar-unit.ts'
-import type { Limit, LuaAlgorithm, Meter, PassResult, TimedNumbers } from '../algorithm.ts'
+import type {
+  Limit,
+  Meter,
+  MeterMemory,
+  MeterMigration,
+  MeterRate,
+  MeterRedis,
+  PassResult,
+  TimedNumbers,
+} from '../algorithm.ts'
 import { MOST_DEBT } from '../algorithm.ts'
 import type { Envelope } from '../envelope.ts'
 import { calendarWindowLua } from '../lua/generated.ts'
@@ -29,12 +38,13 @@ const LATE_US = 4 * 3_600_000_000
 /** Changes of the clock make a period longer by less. */
 const LONGER_US = 26 * 3_600_000_000
 
-export class CalendarWindow implements Meter {
+export class CalendarWindow implements Meter, MeterRate, MeterMigration, MeterMemory {
   readonly slots = 3
-  readonly needsRelease = false
   readonly maxWaitUs = 0
-  readonly lua: LuaAlgorithm = calendarWindowLua
-  readonly numbers: Readonly<Record<string, number>>
+  readonly rate: MeterRate = this
+  readonly migrate: MeterMigration = this
+  readonly memory: MeterMemory = this
+  readonly redis: MeterRedis
   readonly scale: readonly number[]
   readonly perUs: number
   readonly reportUs = 100_000
@@ -52,7 +62,7 @@ export class CalendarWindow implements Meter {
     const longestUs = usualUs + LONGER_US
     this.perUs = count / longestUs
     this.scale = [longestUs, CALENDAR_UNITS.indexOf(unit), ...hashOf(identity)]
-    this.numbers = { count, longestUs }
+    this.redis = { lua: calendarWindowLua, numbers: { count, longestUs }, numbersAt: now => this.#numbersAt(now) }
     const shape = {
       kind: 'clock-window',
       units: count,
@@ -63,7 +73,7 @@ export class CalendarWindow implements Meter {
   }
 
   /** The beginnings of four periods, the second of them that of the period of `now`. */
-  numbersAt(now: number): TimedNumbers {
+  #numbersAt(now: number): TimedNumbers {
     const { start, end } = this.#calendar.at(now)
     const before = this.#calendar.at(start - 1).start
     const after = this.#calendar.at(end).end

@@ -5,8 +5,10 @@ import { Zone } from './zone.ts'
 
 /** The options of a rule that say where calendar periods begin. */
 export interface CalendarOptions {
+  /** The time zone of calendar periods, such as `Europe/Berlin`; default `UTC`. */
   readonly zone?: string | undefined
-  readonly anchor?: string | number | undefined
+  /** Where calendar periods begin: a day of the month, a weekday, or a month and a day such as `04-06`. */
+  readonly anchor?: number | string | undefined
 }
 
 const WEEKDAYS = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday']

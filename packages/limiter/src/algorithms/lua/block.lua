@@ -58,8 +58,4 @@ function moves.idleAt(meter, state)
   return state[UNTIL] == 0 and 0 or state[UNTIL] + (meter.forgetAfterMs or 0) * 1000
 end
 
-function moves.fullAt(_, state)
-  return state[UNTIL]
-end
-
 return moves

@@ -36,7 +36,7 @@ describe('numbers in JSON', () => {
     ['{"a":[1}', [], 'invalid'],
     ['max_tokens=5', [], 'invalid'],
     ['{"max_tokens":1e999}', [Number.POSITIVE_INFINITY], 'whole'],
-  ])('%j', (text, numbers, end) => {
+  ])('numbers are read from the JSON %j', (text, numbers, end) => {
     expect(read(text)).toEqual({ numbers, end })
   })
 
@@ -50,7 +50,7 @@ describe('numbers in JSON', () => {
     expect(performance.now() - started).toBeLessThan(2000)
   })
 
-  it('agrees with JSON.parse on any document, and never reads more from a part of one', () => {
+  it('the reader of numbers agrees with JSON.parse on any document, and never reads more from a part of one', () => {
     const document = fc.record({
       max_tokens: fc.nat(),
       a: fc.jsonValue(),
@@ -100,7 +100,7 @@ describe('numbers at the end of JSON', () => {
     ['tal":5}}', undefined],
     ['"total":5},"max_tokens":3}', [3]],
     ['"other":{"total":5}}', undefined],
-  ])('%j', (text, numbers) => {
+  ])('numbers are read from the end of JSON: %j', (text, numbers) => {
     expect(atEnd(text)).toEqual(numbers)
   })
 })

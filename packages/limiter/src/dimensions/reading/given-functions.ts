@@ -1,5 +1,5 @@
 import type { Call } from '../../call.ts'
-import { isAsyncFunction, valueNow } from '../../common/sync-function.ts'
+import { isAsyncFunction, valueNow } from '../../common/promises.ts'
 import { warnOfEach } from '../../common/warn-once.ts'
 import { DianaError } from '../../errors.ts'
 import type { Dimension } from '../dimension.ts'

@@ -14,7 +14,7 @@ export function observeNode(response: ObservedResponse, observer: AnswerObserver
   const sink = response as unknown as { write: Send; end: Send }
   const { write, end } = sink
   let hasBegun = false
-  /** The response of HTTP/2 writes what it is ended with. */
+  /** True while `end` runs: the response of HTTP/2 passes its last chunk to `write`. */
   let isEnding = false
   const observe = (chunk: unknown, encoding: unknown): void => {
     if (isEnding) return

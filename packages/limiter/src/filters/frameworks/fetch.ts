@@ -61,7 +61,7 @@ export const fetchFramework: Framework<Request, Exchange> = {
   clientCertificate: request => clientCertificateOf(serverOf(request).incoming?.socket),
   path: request => spelledPath(request.url),
   template: () => undefined,
-  // what routes behind it is not known
+  // the router behind it is not known
   caseInsensitive: () => true,
   isAnswered: exchange => exchange.refusal !== undefined,
   setHeader: (exchange, name, value) => {

@@ -15,7 +15,7 @@ export const httpFramework: Framework<NodeRequest, NodeResponse> = {
   identity: request => request,
   path: request => spelledPath(node.target(request)),
   template: () => undefined,
-  // what routes behind it is not known
+  // the router behind it is not known
   caseInsensitive: () => true,
   setHeader: (response, name, value) => {
     response.setHeader(name, value)
@@ -36,7 +36,7 @@ export const tunnelFramework: Framework<IncomingMessage, Duplex> = {
   // a tunnel has no bodies
   body: () => emptyBody,
   observe: () => {},
-  // what opens the tunnel writes its own headers
+  // the handler that opens the tunnel writes its own headers
   setHeader: () => {},
   refuse: (_request, socket, refusal) => {
     socket.on('error', ignore)

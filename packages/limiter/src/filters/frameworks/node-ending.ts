@@ -25,8 +25,8 @@ export function followEnding(request: NodeRequest, response: NodeResponse): () =
 }
 
 /**
- * Sees that the application has destroyed a response or its connection, while the caller has sent all of its request, waits, and
- * reads what comes: a caller who leaves, stops reading or sends garbage has the connection destroyed, too.
+ * Returns a test that is true if the application has destroyed the response or its connection. A caller who leaves, stops reading or sends
+ * garbage has the connection destroyed, too, so it must have sent all of its request, and must be waiting and reading.
  */
 function followSocket(
   request: NodeRequest & { readonly complete: boolean },
@@ -48,7 +48,7 @@ function followSocket(
 
 function followStream({ stream }: Extract<NodeResponse, { stream: unknown }>): () => boolean {
   const isWaiting = (): boolean => {
-    // what the caller or the connection ends is closed by then
+    // a response that the caller or the connection ends is closed by then
     if (stream.closed || stream.destroyed || stream.aborted || stream.session?.destroyed !== false) return false
     const { socket } = stream.session
     if (socket.destroyed || socket.readableEnded) return false

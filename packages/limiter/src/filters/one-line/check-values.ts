@@ -1,9 +1,11 @@
-import type { AlgorithmName } from '../../algorithms/options.ts'
+import { type Algorithm, InvalidLimitError } from '../../algorithms/algorithm.ts'
+import { algorithms } from '../../algorithms/index.ts'
 import { DURATION_PATTERN, durationFault, FOREVER, parseDuration } from '../../common/duration.ts'
+import type { SchemaKit } from '../../common/option-shape.ts'
+import { isAsyncFunction } from '../../common/promises.ts'
 import { redisAddressFault } from '../../common/redis-url.ts'
-import { isAsyncFunction } from '../../common/sync-function.ts'
 import { certificateParts } from '../../http/client-certificate.ts'
-import { headerStyles } from '../../rules/answer-faults.ts'
+import { headerStyles } from '../../rules/answer-option.ts'
 import { byFault, nameFault, sourceFault } from '../../rules/dimension-name.ts'
 import { explainOption, wrongKind } from '../../rules/explain.ts'
 import { isMap } from '../../rules/is-map.ts'
@@ -24,14 +26,6 @@ import { suggest } from '../../rules/suggest.ts'
 type Check = (value: unknown) => string | undefined
 type Checks = Readonly<Record<string, Check>>
 
-interface AlgorithmTerms {
-  readonly limit: 'rate' | 'count'
-  readonly hasCalendar?: true
-  /** The condition under which it cannot count a limit of 0, which stands for one that comes with each call. */
-  readonly needsLimit?: 'if calls wait' | 'always'
-  readonly options: Checks
-}
-
 const MOST_COUNT = 1e9
 const JWT_FAULT = 'needs a key to verify tokens by, or verified: true if a proxy in front has verified them; not both'
 
@@ -44,36 +38,71 @@ export const dimensionNames: Parameters<typeof byFault>[1]['dimensions'] = [
   { name: 'attribute', argument: 'required' },
 ]
 
-/** The algorithms: the kind of their limit, and their own options. */
-export const algorithmTerms: Readonly<Record<string, AlgorithmTerms>> = {
-  'sliding-window': { limit: 'rate', options: { segments: whole(2, 100) } },
-  'fixed-window': {
-    limit: 'rate',
-    hasCalendar: true,
-    options: { align: oneOf('clock', 'first-call'), zone: text(1, 64), anchor },
-  },
-  'sliding-log': { limit: 'rate', options: {} },
-  'token-bucket': {
-    limit: 'rate',
-    options: {
-      burst: whole(1, MOST_COUNT),
-      start: oneOf('full', 'empty'),
-      refill: oneOf('continuous', 'interval'),
-    },
-  },
-  'leaky-bucket': {
-    limit: 'rate',
-    needsLimit: 'if calls wait',
-    options: { burst: whole(0, MOST_COUNT), delay: whole(0, MOST_COUNT) },
-  },
-  'warm-up': {
-    limit: 'rate',
-    needsLimit: 'always',
-    options: { warmUp: duration, coldFactor: number(1 + Number.EPSILON, 100) },
-  },
-  concurrency: { limit: 'count', options: {} },
-  adaptive: { limit: 'count', options: { min: whole(1, MOST_COUNT) } },
-} satisfies Record<AlgorithmName, AlgorithmTerms>
+function checksOf({ options }: Algorithm): Checks {
+  const shape = typeof options === 'function' ? options(checkedShapes()) : options
+  return Object.fromEntries(Object.entries(shape).map(([name, one]) => [name, (one as unknown as CheckedShape).check]))
+}
+
+/** An option in the words of a schema, as a check of its value. */
+class CheckedShape {
+  readonly check: Check
+
+  constructor(check: Check) {
+    this.check = check
+  }
+
+  optional(): this {
+    return this
+  }
+
+  describe(): this {
+    return this
+  }
+}
+
+class CheckedRange extends CheckedShape {
+  readonly #make: (least: number, most: number) => Check
+  readonly #range: readonly [least: number, most: number]
+
+  constructor(make: (least: number, most: number) => Check, ...range: [least: number, most: number]) {
+    super(make(...range))
+    this.#make = make
+    this.#range = range
+  }
+
+  min(least: number): CheckedRange {
+    return new CheckedRange(this.#make, least, this.#range[1])
+  }
+
+  max(most: number): CheckedRange {
+    return new CheckedRange(this.#make, this.#range[0], most)
+  }
+
+  gt(least: number): CheckedRange {
+    return this.min(least + Number.EPSILON)
+  }
+}
+
+/** Makes checks of the words in which algorithms describe their options. */
+function checkedShapes(): SchemaKit {
+  const z = {
+    int: () => new CheckedRange(whole, Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
+    number: () => new CheckedRange(number, Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY),
+    string: () => new CheckedRange(text, 0, Number.POSITIVE_INFINITY),
+    enum: (names: readonly string[]) => new CheckedShape(oneOf(...names)),
+    union: (shapes: readonly CheckedShape[]) =>
+      new CheckedShape(value => {
+        const wrong = shapes.map(({ check }) => check(value))
+        return wrong.includes(undefined) ? undefined : wrong.at(-1)
+      }),
+  }
+  return { z, duration: new CheckedShape(duration) } as unknown as SchemaKit
+}
+
+/** The checks of the options of each algorithm; its list and its words are those of rules. */
+const checksByAlgorithm = new Map(
+  algorithms.map(algorithm => [algorithm.name, { algorithm, options: checksOf(algorithm) }]),
+)
 
 /** Returns a function that checks the value of an option beside the others that are given. */
 export function valueChecks(given: Readonly<Record<string, unknown>>): Checks {
@@ -89,7 +118,7 @@ export function valueChecks(given: Readonly<Record<string, unknown>>): Checks {
     limit: limitBy(algorithm, dimension),
     by: withoutDoubles(listOf(nameOrAnyFunction(dimension), 0, 16)),
     match: value => (value === 'none' ? undefined : match(value)),
-    algorithm: oneOf(...Object.keys(algorithmTerms)),
+    algorithm: oneOf(...checksByAlgorithm.keys()),
     count: oneOf('local', 'distributed'),
     whenFull: oneOf('refuse', 'wait', 'shadow', 'drop'),
     queue: mapOf('queue', { size: whole(1, 100_000), timeout: duration, perCaller: whole(1, 100_000) }),
@@ -127,7 +156,7 @@ export function valueChecks(given: Readonly<Record<string, unknown>>): Checks {
   }
 }
 
-/** Checks where the calls are counted: what `createLimiter` takes, or what it takes as `store.redis`. */
+/** Checks where the calls are counted: a value that `createLimiter` takes as `store`, or as `store.redis`. */
 function store(value: unknown): string | undefined {
   if (value === undefined || value === null || value === '') {
     return 'is empty, as when an environment variable is not set: give the URL of Redis, or leave store out to count in this process'
@@ -162,25 +191,37 @@ export function limitChecks(given: Readonly<Record<string, unknown>>): {
 } {
   const algorithm = algorithmOf(given)
   return {
-    isCount: algorithmTerms[algorithm]?.limit === 'count',
+    isCount: isCount(algorithm),
     limitFault: oneLimit(algorithm),
     burstFault: ownOptions(algorithm).burst!,
   }
 }
 
-/** True if a limit that a function gives needs a default that is written. */
-export function needsDefault(given: Readonly<Record<string, unknown>>): boolean {
-  const when = algorithmTerms[algorithmOf(given)]?.needsLimit
-  return when === 'always' || (when === 'if calls wait' && given.whenFull === 'wait')
+/**
+ * True if a limit that a function gives needs a default that is written: the algorithm cannot count a limit of 0, which stands for one
+ * that comes with each call. The burst comes with it.
+ */
+export function needsDefault({ burst, ...given }: Readonly<Record<string, unknown>>): boolean {
+  try {
+    const algorithm = checksByAlgorithm.get(algorithmOf(given))?.algorithm
+    algorithm?.meter({ count: 0, periodMs: 1000 }, given, given.whenFull === 'wait' ? {} : undefined)
+    return false
+  } catch (error) {
+    if (error instanceof InvalidLimitError) return true
+    throw error
+  }
+}
+
+function isCount(algorithm: string): boolean {
+  return checksByAlgorithm.get(algorithm)?.algorithm.limit === 'count'
 }
 
 function oneLimit(algorithm: string): Check {
   return value => {
-    const { limit, hasCalendar } = algorithmTerms[algorithm] ?? { limit: 'rate' }
-    if (limit === 'count') return isWhole(value, 0, MOST) ? undefined : explainCount(value, algorithm)
+    if (isCount(algorithm)) return isWhole(value, 0, MOST) ? undefined : explainCount(value, algorithm)
     const rate = typeof value === 'string' ? parseRate(value) : undefined
     if (rate === undefined) return explainRate(value)
-    if (rate.unit === undefined || hasCalendar) return undefined
+    if (rate.unit === undefined || checksByAlgorithm.get(algorithm)?.algorithm.hasCalendar) return undefined
     return `per ${rate.unit} is a calendar period, which ${algorithm} does not count: set algorithm: fixed-window`
   }
 }
@@ -225,11 +266,12 @@ function algorithmOf({ algorithm, limit }: Readonly<Record<string, unknown>>): s
 
 /** Returns the options of all algorithms; those of another algorithm than the chosen one are a mistake. */
 function ownOptions(chosen: string): Checks {
-  const names = new Set(Object.values(algorithmTerms).flatMap(({ options }) => Object.keys(options)))
+  const all = [...checksByAlgorithm]
+  const names = new Set(all.flatMap(([, { options }]) => Object.keys(options)))
   const checks = [...names].map((name): [string, Check] => {
-    const own = algorithmTerms[chosen]?.options[name]
+    const own = checksByAlgorithm.get(chosen)?.options[name]
     if (own !== undefined) return [name, own]
-    const owners = Object.keys(algorithmTerms).filter(one => algorithmTerms[one]!.options[name] !== undefined)
+    const owners = all.flatMap(([owner, { options }]) => (options[name] === undefined ? [] : [owner]))
     return [name, () => `belongs to ${owners.join(', ')}: set algorithm: ${joinNames(owners)}, or leave ${name} out`]
   })
   return Object.fromEntries(checks)
@@ -359,10 +401,6 @@ function status(value: unknown): string | undefined {
 function sent(value: unknown): string | undefined {
   if (typeof value === 'string') return value.length > 65_536 ? 'must be at most 65536 characters long' : undefined
   return Array.isArray(value) || isRecord(value) ? undefined : mustBe('text, or an object that is sent as JSON', value)
-}
-
-function anchor(value: unknown): string | undefined {
-  return Number.isSafeInteger(value) ? undefined : text(0, 64)(value)
 }
 
 function network(value: unknown): string | undefined {

@@ -62,13 +62,13 @@ async function filterOf(options: object) {
 
 const never = (): Promise<never> => new Promise(() => {})
 
-describe('a function that never settles is given up after five seconds', () => {
+describe('a function that never settles', () => {
   it.each([
     ['limit', { limit: never }, 503],
     ['by', { limit: '1/h', by: never }, 200],
     ['skip', { limit: '1/h', skip: never }, 200],
     ['by with whenFailed: refuse', { limit: '1/h', by: never, whenFailed: 'refuse' }, 503],
-  ])('%s', async (name, options, status) => {
+  ])('a function that never settles is given up after five seconds: %s', async (name, options, status) => {
     const { call, errors } = await filterOf(options)
     vi.useFakeTimers()
     const first = call()
@@ -83,7 +83,7 @@ describe('a function that never settles is given up after five seconds', () => {
 })
 
 describe('a function that returns another limit for each request', () => {
-  it('such calls are counted by at most a thousand limits at a time, and none passes beyond', async () => {
+  it('a function that returns another limit for each request is counted by at most a thousand limits at a time', async () => {
     let calls = 0
     const { call, limiter } = await filterOf({ limit: () => `${++calls}/h`, by: () => `caller ${calls}` })
     const statuses = new Map<number, number>()
@@ -96,7 +96,7 @@ describe('a function that returns another limit for each request', () => {
     expect([...state!.plans!.others].length).toBeLessThanOrEqual(1000)
   })
 
-  it('counts what a caller has used by all of them', async () => {
+  it('calls of a caller are counted by all limits that a function has returned', async () => {
     const limits = ['3/h', '4/h', '5/h', '3/h', '4/h', '5/h', '6/h', '5/h']
     const { call } = await filterOf({ limit: () => limits.shift()! })
     const statuses: number[] = []

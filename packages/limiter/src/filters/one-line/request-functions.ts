@@ -1,5 +1,5 @@
 import type { Call } from '../../call.ts'
-import { isThenable } from '../../common/is-thenable.ts'
+import { isThenable } from '../../common/promises.ts'
 import { warnOfEach } from '../../common/warn-once.ts'
 import type { LimitOfCall } from '../../decision/check-options.ts'
 import { inTime } from '../in-time.ts'

@@ -86,7 +86,7 @@ describe('options of one rule', () => {
     )
   })
 
-  it('a value that others share is not changed behind their back', () => {
+  it('a value that other rules share is not changed', () => {
     const shared = 'rules:\n  - id: a\n    limit: &l 1/s\n  - id: b\n    limit: *l\n'
     expect(edit('a', { limit: '2/s' }, shared)).toBeUndefined()
     expect(edit('b', { limit: '2/s' }, shared)).toBe(shared.replace('*l', '2/s'))

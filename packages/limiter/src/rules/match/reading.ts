@@ -36,7 +36,7 @@ export function compileOtherReadings(match: Match): (call: Call, methods: Readon
   const found: unknown[] = []
   return (call, methods) => {
     if (!isAmbiguous(call)) return false
-    // a path that a middleware has rewritten is known: what stands behind has seen the last one
+    // a path that a middleware has rewritten is known: the handlers behind it have seen the last one
     const readings = readingsOfCall(call, [])
     const isOther = (reading: Reading): boolean =>
       methods.has(reading.method) || matcher(call, found as never, reading) !== 1

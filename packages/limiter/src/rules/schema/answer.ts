@@ -1,5 +1,5 @@
 import * as z from '../../shapes/index.ts'
-import { answerFaults, headerStyles } from '../answer-faults.ts'
+import { answerFaults, headerStyles } from '../answer-option.ts'
 import type { Answer } from '../rule.ts'
 
 const MAX_BODY = 65_536

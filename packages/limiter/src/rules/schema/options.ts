@@ -1,4 +1,4 @@
-import type { AlgorithmChoice } from '../../algorithms/options.ts'
+import type { AlgorithmChoice } from '../../algorithms/index.ts'
 import type { Call } from '../../call.ts'
 import type { WeightOptions } from '../../costs/cost-options.ts'
 import type { Missing } from '../../dimensions/key.ts'

@@ -1,25 +1,13 @@
 import type { Algorithm, Limit } from '../../algorithms/algorithm.ts'
 import { duration } from '../../common/duration-schema.ts'
 import { prefixFault } from '../../common/redis-url.ts'
-import type { JwtSettings } from '../../dimensions/dimension.ts'
 import type { Missing } from '../../dimensions/key.ts'
-import type { ForwardedBy } from '../../http/ip-address.ts'
 import * as z from '../../shapes/index.ts'
 import { byFault, nameFault, sourceFault } from '../dimension-name.ts'
 import { networkFault } from '../match/address.ts'
 import type { CallerList } from '../match/callers.ts'
 import type { StatusRange } from '../match/count-when.ts'
-import type {
-  Answer,
-  Match,
-  OverloadSettings,
-  PriorityEntry,
-  RemoteAddress,
-  Rule,
-  StoreAddress,
-  WhenFull,
-  WhenStoreDown,
-} from '../rule.ts'
+import type { Answer, Match, RemoteAddress, Rule, RuleDocument, WhenFull, WhenStoreDown } from '../rule.ts'
 import { documentAnswerSchema, ruleAnswerSchema, statusSchema } from './answer.ts'
 import { blockSchema, callersSchema, costSchema, countWhenSchema, jwtSchema } from './callers.ts'
 import type { CostInput } from './cost.ts'
@@ -33,21 +21,8 @@ import { listOf, redisAddress, textOf, withoutDoubles } from './shape.ts'
 import type { Vocabulary } from './vocabulary.ts'
 
 /** The options of a document, with rules not yet parsed. */
-export interface DocumentInput {
-  readonly identify: Readonly<Record<string, readonly string[]>>
-  readonly trustProxy: number | readonly string[]
-  readonly forwardedBy: ForwardedBy
-  readonly ipv6Prefix: number
-  readonly jwt?: JwtSettings | undefined
-  readonly allow?: CallerList | undefined
-  readonly deny?: CallerList | undefined
-  readonly store?: StoreAddress | undefined
-  readonly remote?: RemoteAddress | undefined
-  readonly answer: Answer
-  readonly priority?: readonly PriorityEntry[] | undefined
-  readonly overload?: OverloadSettings | undefined
+export interface DocumentInput extends Omit<RuleDocument, 'statesProxies' | 'plugins' | 'rules'> {
   readonly plugins: readonly string[]
-  readonly whenFailed?: 'pass' | 'refuse' | undefined
   readonly rules: readonly unknown[]
 }
 

@@ -1,4 +1,5 @@
 import * as z from '../../shapes/index.ts'
+import { foldStatus } from '../answer-option.ts'
 import { explain, type Problem } from '../explain.ts'
 import { isMap } from '../is-map.ts'
 import { createRuleReader } from '../read-rule.ts'
@@ -8,10 +9,9 @@ import { documentSchema, MAX_NAMES, MAX_RULES } from '../schema/schema.ts'
 import { sectionsWith } from '../schema/section.ts'
 import type { Vocabulary } from '../schema/vocabulary.ts'
 import { show } from '../show.ts'
-import { foldStatus } from '../status-option.ts'
 import { readEnvironment } from './environment.ts'
 
-// rules are in the order of their lines, so mistakes after so many would not be reported
+// rules are in the order of their lines, so mistakes behind this number would not be reported
 const ENOUGH = 50
 
 /** Reads a document out of plain values, or all that is wrong with it. */

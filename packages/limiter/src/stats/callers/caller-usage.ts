@@ -40,7 +40,7 @@ export interface CallerUsage {
   readonly refused: number
   /** `refused` may differ by this much, in 19 of 20 cases, since only a sample is read; 0 if every refusal is. */
   readonly refusedError: number
-  /** At most so many calls or refusals came before the caller was found, and are not among the others. */
+  /** The most calls or refusals that may have come before the caller was found; they are not among the others. */
   readonly missed: number
   /** Milliseconds since 1970. */
   readonly firstAt: number
@@ -66,7 +66,7 @@ export interface CallerQuery {
 interface Entry extends Scored {
   readonly key: string
   readonly firstAt: number
-  /** The score of the caller that made room for this one: at most so much was missed. */
+  /** The score of the caller that made room for this one, and so the most that was missed. */
   readonly missed: number
   readonly calls: Timeline
   readonly refused: Timeline
@@ -91,7 +91,7 @@ const leastOfRule = 4
 /**
  * Keeps who calls, by rule, in bounded memory: a sketch of each rule (Space-Saving, Metwally et al. 2005) with scores that fade.
  * 2005) with scores that fade. A caller that finds no room replaces the one with the lowest score; that score bounds what was
- * missed of the newcomer. /
+ * missed of the newcomer.
  */
 export class CallerSketches {
   readonly #most: number
@@ -218,7 +218,7 @@ export class CallerSketches {
   }
 }
 
-/** Returns two standard deviations of a count of which one in `oneOf` was read. */
+/** Returns two standard deviations of a count that was estimated by one in `oneOf`. */
 function errorOf(count: number, oneOf: number): number {
   return oneOf === 1 ? 0 : Math.ceil(2 * Math.sqrt(count * oneOf))
 }

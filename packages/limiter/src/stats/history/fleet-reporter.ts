@@ -82,7 +82,7 @@ export class FleetReporter {
         if (isDue) await this.#report(stepMs, frames, this.#pending[i]!)
       }
     } catch {
-      // what was not reported is added to the next report; if only the answer was lost, it is counted twice
+      // counts that were not reported are added to the next report; if only the answer was lost, they are counted twice
       this.#aheadMs = undefined
     }
   }

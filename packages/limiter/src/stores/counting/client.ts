@@ -108,7 +108,7 @@ export class CountingStore implements SharedStore, MembershipRegistry {
     this.#numbers.set(name, number)
     const counter: Counter = {
       meters,
-      needsRelease: meters.some(meter => meter.needsRelease),
+      needsRelease: meters.some(meter => meter.held !== undefined),
       number,
       rule: { id, algorithm, by, terms, limit },
       lease: limit === undefined ? leaseTermsOf({ meters, lease }, RECALLED_LEASES) : undefined,

@@ -289,7 +289,7 @@ export class CountingServer {
       ? this.#store.look(charges, charges.length, now)
       : this.#store.take(charges, charges.length, now)
     const answered = charges.map(({ table, key, cost, fits, wait, delays, remaining, resets }, i) => {
-      const isHeld = allowed && !isLook && fits && cost > 0 && table.meters.some(meter => meter.needsRelease)
+      const isHeld = allowed && !isLook && fits && cost > 0 && table.meters.some(meter => meter.held !== undefined)
       if (isHeld) client.holdings.add(counted[i]!.name, key, cost)
       const [, , , , , reservation = 0, holdUs = 0] = asked[i]!
       if (allowed && !isLook && fits && cost > 0 && holdUs > 0) {
@@ -330,7 +330,7 @@ export class CountingServer {
     const { name, table } = this.#countedBy(client, number)
     const { key, cost, moment, wait } = refund
     if (table.isResetSince(table.find(key), moment - wait)) return
-    if (table.meters.some(meter => meter.needsRelease)) client.holdings.add(name, key, -cost)
+    if (table.meters.some(meter => meter.held !== undefined)) client.holdings.add(name, key, -cost)
     giveBack(table, key, cost, this.#options.now(), moment)
   }
 
@@ -428,7 +428,7 @@ function giveBack(
   moment: number,
   which: 'held' | 'all' = 'all',
 ): void {
-  const applies = (meter: Meter): boolean => which === 'all' || meter.needsRelease
+  const applies = (meter: Meter): boolean => which === 'all' || meter.held !== undefined
   if (table.family !== undefined) {
     table.family.giveBack(key, now, cost, moment, applies)
     return

@@ -180,7 +180,7 @@ describe('what a store missed', () => {
     },
   )
 
-  it('is never more than was admitted, and what is left over is reported as over the limit', async () => {
+  it('a missed count is never more than was admitted, and the rest is reported as over the limit', async () => {
     const fleet = new FleetDouble()
     const window = algorithms.find(one => one.name === 'fixed-window')!
     const one = processWith(fleet, [window.meter({ count: 10, periodMs: 3_600_000 }, {})])
@@ -196,7 +196,7 @@ describe('what a store missed', () => {
     expect(fleet.left(one.counter, 'a')).toBe(0)
   })
 
-  it('is owed again if the store loses it before all processes have reported theirs', async () => {
+  it('a reported count is owed again if the store loses it before all processes have reported theirs', async () => {
     const fleet = new FleetDouble()
     const window = algorithms.find(one => one.name === 'sliding-log')!
     const meters = [window.meter({ count: 30, periodMs: 3_600_000 }, {})]
@@ -214,7 +214,7 @@ describe('what a store missed', () => {
     expect(fleet.left(processes[0]!.counter, 'a')).toBe(15)
   })
 
-  it('is told once, and stays owed as long as the store fails', async () => {
+  it('a missed count is reported once, and stays owed as long as the store fails', async () => {
     const fleet = new FleetDouble()
     const window = algorithms.find(one => one.name === 'fixed-window')!
     const one = processWith(fleet, [window.meter({ count: 10, periodMs: 3_600_000 }, {})])

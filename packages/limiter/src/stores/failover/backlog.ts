@@ -252,13 +252,13 @@ function levelsOf(
     const lasts = costLasting(meter, state, at, now)
     if (lasts !== undefined) return { known: lasts, missing: 0 }
     const missing = before.remaining(level, now) - meter.remaining(state, at, now)
-    const isFull = meter.drain !== undefined && before.remaining(level, now) === meter.most
-    const paid = isFull ? Math.ceil((meter.perUs ?? 0) * reportedForUs) : 0
+    const isFull = meter.rate?.drain !== undefined && before.remaining(level, now) === meter.rate.most
+    const paid = isFull ? Math.ceil((meter.rate?.perUs ?? 0) * reportedForUs) : 0
     const owed = Math.min(cost, Math.max(0, missing) + paid)
     if (!withLater || !isWindow(meter)) return { known: 0, missing: owed }
-    if (meter.endsAt) return { known: 0, missing: owed, ...laterEnd(meter, state, at, now) }
+    if (meter.rate?.endsAt) return { known: 0, missing: owed, ...laterEnd(meter, state, at, now) }
     const leftAt = (moment: number): number => before.remaining(level, moment) - meter.remaining(state, at, moment)
-    const later = laterOf(meter.windowUs!, cost, now, leftAt)
+    const later = laterOf(meter.rate!.windowUs!, cost, now, leftAt)
     // a share that is used up has no more than nothing left, whatever it was admitted beyond
     return { known: 0, missing: Math.max(owed, later[0]?.missing ?? 0), later }
   })

@@ -8,34 +8,34 @@ function breaker() {
 }
 
 describe('a breaker', () => {
-  it('opens when half of at least 20 calls have failed', () => {
+  it('a breaker opens when half of at least 20 calls have failed', () => {
     const one = breaker()
     for (let i = 0; i < 10; i++) one.succeeded(START)
     for (let i = 0; i < 9; i++) expect(one.failed(START)).toBe(false)
     expect(one.failed(START)).toBe(true)
   })
 
-  it('leaves a few failures among many calls alone', () => {
+  it('a breaker stays closed after a few failures among many calls', () => {
     const one = breaker()
     for (let i = 0; i < 1000; i++) one.succeeded(START)
     for (let i = 0; i < 999; i++) expect(one.failed(START + 50)).toBe(false)
   })
 
-  it('opens after 20 failures in a row once nothing has succeeded for as long as it tolerates, however much did before', () => {
+  it('a breaker opens after 20 failures in a row if no call has succeeded within its tolerance, whatever happened before', () => {
     const one = breaker()
     for (let i = 0; i < 100_000; i++) one.succeeded(START)
     for (let i = 0; i < 30; i++) expect(one.failed(START + 99)).toBe(false)
     expect(one.failed(START + 100)).toBe(true)
   })
 
-  it('stays closed when many answers are late together, after one pause of the store', () => {
+  it('a breaker stays closed when many answers are late together, after one pause of the store', () => {
     const one = breaker()
     for (let i = 0; i < 100; i++) expect(one.late(START + 300)).toBe(false)
     one.succeeded(START + 301)
     for (let i = 0; i < 100; i++) expect(one.late(START + 6000)).toBe(false)
   })
 
-  it('opens when half of the answers have been late for a second', () => {
+  it('a breaker opens when half of the answers have been late for a second', () => {
     const one = breaker()
     for (let ms = 0; ms < 1000; ms += 50) {
       one.succeeded(START + ms)
@@ -44,7 +44,7 @@ describe('a breaker', () => {
     expect(one.late(START + 1000)).toBe(true)
   })
 
-  it('forgets what was more than 5 seconds ago', () => {
+  it('a breaker forgets calls that ended more than 5 seconds ago', () => {
     const one = breaker()
     for (let i = 0; i < 19; i++) expect(one.failed(START)).toBe(false)
     one.succeeded(START + 5000)
@@ -52,7 +52,7 @@ describe('a breaker', () => {
     expect(one.failed(START + 5000)).toBe(true)
   })
 
-  it('begins anew when it was reset', () => {
+  it('a breaker that is reset has seen no calls', () => {
     const one = breaker()
     for (let i = 0; i < 19; i++) one.failed(START)
     one.reset()

@@ -30,7 +30,7 @@ function stall(ms: number): void {
 }
 
 describe('a deadline', () => {
-  it('reports every call whose answer is late, once, and no other', async () => {
+  it('a deadline reports every call whose answer is late, once, and no other', async () => {
     const { told, wait, answer } = start(20)
     const answered = wait('answered')
     const waiting = [wait('first'), wait('second')]
@@ -44,7 +44,7 @@ describe('a deadline', () => {
     expect(told).toHaveLength(3)
   })
 
-  it('keeps in memory no more than a few of the calls that were answered', async () => {
+  it('a deadline keeps only a few answered calls in memory', async () => {
     const { wait, answer } = start(60_000)
     const waiters = Array.from({ length: 2000 }, (_, i) => {
       const waiter = wait(`call ${i}`)
@@ -59,7 +59,7 @@ describe('a deadline', () => {
     expect(waiters.filter(waiter => waiter.deref() !== undefined).length).toBeLessThan(100)
   })
 
-  it('reads an answer that has arrived while this process was busy before it calls it late', async () => {
+  it('a deadline reads an answer that has arrived while this process was busy before it counts the answer as late', async () => {
     const { told, wait, answer } = start(5)
     const waiter = wait('one')
     // the answer is there before the timer, and both are seen when the process has time again
@@ -70,7 +70,7 @@ describe('a deadline', () => {
     expect(told).toEqual([])
   })
 
-  it('does not count the time in which this process was stalled, however long', async () => {
+  it('a deadline does not count the time in which this process was stalled', async () => {
     const { told, wait, answer } = start(40)
     const waiter = wait('one')
     stall(300)
@@ -85,7 +85,7 @@ describe('a deadline', () => {
     ).resolves.toBeUndefined()
   })
 
-  it('reports a store that has not answered anything, and gives up all calls that wait for it', async () => {
+  it('a deadline reports a store that answers nothing, and gives up all calls that wait for it', async () => {
     const { told, wait } = start(10, 40)
     wait('one')
     await pause(20)
@@ -95,7 +95,7 @@ describe('a deadline', () => {
     expect(told.slice(told.indexOf('silent'))).toEqual(['silent', 'one is given up', 'other is given up'])
   })
 
-  it('gives up a call whose answer does not come though others are answered', async () => {
+  it('a deadline gives up a call whose answer does not come, though other calls are answered', async () => {
     const { told, wait, deadline } = start(10, 40)
     wait('one')
     for (let i = 0; i < 40 && told.length < 2; i++) {
@@ -105,7 +105,7 @@ describe('a deadline', () => {
     expect(told).toEqual(['one is late', 'one is given up'])
   })
 
-  it('for one answer rejects what comes too late, and keeps what comes in time', async () => {
+  it('a deadline for one answer rejects a late answer, and keeps one in time', async () => {
     await expect(within(new Promise(() => {}), 5)).rejects.toThrow(TooLate)
     await expect(within(Promise.resolve(7), 5)).resolves.toBe(7)
     await expect(within(Promise.reject(new Error('no')), 5)).rejects.toThrow('no')

@@ -9,7 +9,7 @@ const NOW = 1e15
 const window = slidingWindow.meter({ count: 5, periodMs: 1000 }, {})
 
 function counterOf(...meters: Meter[]): FleetCounter {
-  return { meters, needsRelease: meters.some(({ needsRelease }) => needsRelease) }
+  return { meters, needsRelease: meters.some(meter => meter.held !== undefined) }
 }
 
 function refused(counter: FleetCounter, change: Partial<FleetCharge> = {}): FleetCharge {
@@ -22,7 +22,7 @@ function asked(counter: FleetCounter, change: Partial<FleetCharge> = {}): FleetC
 }
 
 describe('a key that was refused', () => {
-  it('is refused again without asking, until the moment it was told, with the numbers of then', () => {
+  it('a refused key is refused again without a question, until the moment that the store named, with the numbers of that moment', () => {
     const cache = new DenyCache()
     const counter = counterOf(window)
     cache.learn([refused(counter)], NOW)
@@ -32,7 +32,7 @@ describe('a key that was refused', () => {
     expect(cache.refuses([asked(counter)], NOW + 300_000)).toBe(false)
   })
 
-  it('is asked about again after a second, since it may have been reset elsewhere', () => {
+  it('the store is asked about a refused key again after a second, since another process may have reset the key', () => {
     const cache = new DenyCache()
     const counter = counterOf(window)
     cache.learn([refused(counter, { delays: [9e9], wait: 9e9 })], NOW)
@@ -40,7 +40,7 @@ describe('a key that was refused', () => {
     expect(cache.refuses([asked(counter)], NOW + 1_000_000)).toBe(false)
   })
 
-  it('says nothing of other keys, rules or costs', () => {
+  it('a refused key decides nothing for other keys, rules or costs', () => {
     const cache = new DenyCache()
     const counter = counterOf(window)
     cache.learn([refused(counter, { cost: 3 })], NOW)
@@ -58,13 +58,13 @@ describe('a key that was refused', () => {
       counterOf(slidingWindow.meter({ count: 5, periodMs: 1000 }, {}, { timeoutUs: 1 })),
       {},
     ],
-  ])('is not kept where it was %s', (_, counter, change) => {
+  ])('a refusal is not kept if it was %s', (_, counter, change) => {
     const cache = new DenyCache()
     cache.learn([refused(counter, change)], NOW)
     expect(cache.refuses([asked(counter)], NOW)).toBe(false)
   })
 
-  it('is forgotten when it is reset, and when the rules change', () => {
+  it('a refusal is forgotten when its key is reset, and when the rules change', () => {
     const cache = new DenyCache()
     const counter = counterOf(window)
     cache.learn([refused(counter)], NOW)
@@ -75,7 +75,7 @@ describe('a key that was refused', () => {
     expect(cache.refuses([asked(counter)], NOW)).toBe(false)
   })
 
-  it('is one of ten thousand at most', () => {
+  it('at most ten thousand refused keys are kept', () => {
     const cache = new DenyCache()
     const counter = counterOf(window)
     for (let i = 0; i < 25_000; i++) cache.learn([refused(counter, { key: `k${i}` })], NOW)

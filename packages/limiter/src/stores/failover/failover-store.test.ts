@@ -86,7 +86,7 @@ const refuse = async () => {
 const hang = () => new Promise<void>(() => {})
 
 describe('a store that the fleet shares', () => {
-  it('switches at once when nobody is there, tells so once, and comes back', async () => {
+  it('a process counts by itself at once when no store is there, reports it once, and returns to the store', async () => {
     const fleet = new FleetDouble()
     const { store, told, admitted, back } = await join(fleet)
     fleet.before = refuse
@@ -105,7 +105,7 @@ describe('a store that the fleet shares', () => {
     expect(store.status.rules).toEqual([])
   })
 
-  it('grants no second burst: what was used before the outage stays used', async () => {
+  it('an outage grants no second burst: permits used before it stay used', async () => {
     const fleet = new FleetDouble()
     const { admitted } = await join(fleet)
     expect(await admitted(7)).toBe(7)
@@ -113,7 +113,7 @@ describe('a store that the fleet shares', () => {
     expect(await admitted(9)).toBe(3)
   })
 
-  it('lets a caller of a bucket that starts empty keep what was saved up before the outage', async () => {
+  it('a caller of a bucket that starts empty keeps the permits saved up before the outage', async () => {
     const fleet = new FleetDouble()
     const words = { algorithm: 'token-bucket', periodMs: 1000, options: { start: 'empty' } }
     const { admitted } = await join(fleet, {}, words)
@@ -138,7 +138,7 @@ describe('a store that the fleet shares', () => {
     },
   )
 
-  it('counts no report twice if the store is empty and does not answer that this process is back', async () => {
+  it('no report is counted twice if the store is empty and does not answer that this process is back', async () => {
     const fleet = new FleetDouble()
     let failures = 0
     const registry: MembershipRegistry = {
@@ -161,7 +161,7 @@ describe('a store that the fleet shares', () => {
     expect(fleet.left(counter, 'a')).toBe(5)
   })
 
-  it('counts in the store what was admitted without it', async () => {
+  it('calls admitted without the store are counted in it afterwards', async () => {
     const fleet = new FleetDouble()
     const { admitted, counter, back } = await join(fleet)
     await admitted(2)
@@ -197,7 +197,7 @@ describe('a store that the fleet shares', () => {
     expect(admitted).toBe(count)
   })
 
-  it('waits for a silent store no longer than its deadline, and after 20 calls not at all', async () => {
+  it('a call waits for a silent store until its deadline at most, and after 20 calls not at all', async () => {
     const fleet = new FleetDouble()
     const { take, store } = await join(fleet)
     await take()
@@ -213,7 +213,7 @@ describe('a store that the fleet shares', () => {
     expect(fleet.asked).toBe(asked)
   })
 
-  it('keeps the count of a late answer where the call has passed, and gives it back where not', async () => {
+  it('the count of a late answer is kept if the call has passed, and refunded if not', async () => {
     const fleet = new FleetDouble()
     const { take, counter } = await join(fleet, {}, { count: 3 })
     const open: (() => void)[] = []
@@ -225,7 +225,7 @@ describe('a store that the fleet shares', () => {
     expect(fleet.left(counter, 'a')).toBe(1)
   })
 
-  it('gives back what a late answer has counted for a call that was refused meanwhile', async () => {
+  it('the count of a late answer is refunded if the call was refused meanwhile', async () => {
     const fleet = new FleetDouble()
     const { take, counter } = await join(fleet, { rank: 1, size: 2 }, { count: 1 })
     let open = () => {}
@@ -238,7 +238,7 @@ describe('a store that the fleet shares', () => {
     expect(fleet.left(counter, 'a')).toBe(1)
   })
 
-  it('asks only once about a key that has nothing left, until it was reset', async () => {
+  it('the store is asked only once about a key that has nothing left, until the key is reset', async () => {
     const fleet = new FleetDouble()
     const { store, admitted, take, counter } = await join(fleet)
     await admitted(11)
@@ -260,7 +260,7 @@ describe('a store that the fleet shares', () => {
     expect([await take(), await take()]).toEqual(allowed)
   })
 
-  it('takes the places of calls under way along, and gives them back where they are held then', async () => {
+  it('slots of calls under way move with the counts, and are released where they are held at the end', async () => {
     const fleet = new FleetDouble()
     const { store, charge, counter, back } = await join(fleet, {}, { algorithm: 'concurrency', count: 3, periodMs: 0 })
     const [before, meanwhile] = [charge(), charge()]
@@ -277,7 +277,7 @@ describe('a store that the fleet shares', () => {
     expect(await store.take([charge(3)], fleet.now)).toBe(true)
   })
 
-  it('tells a store that has lost its counts what it had counted, though the store can be asked', async () => {
+  it('a store that has lost its counts gets them from the processes, though it can be asked', async () => {
     const fleet = new FleetDouble()
     const { admitted, back, counter, store } = await join(fleet)
     expect(await admitted(7)).toBe(7)
@@ -288,14 +288,14 @@ describe('a store that the fleet shares', () => {
     expect(fleet.left(counter, 'a')).toBe(3)
   })
 
-  it('reports in its status that the clock of the store has stepped', async () => {
+  it('the status reports that the clock of the store has stepped', async () => {
     const fleet = new FleetDouble()
     const { store } = await join(fleet)
     fleet.watcher!.clockStepped(-3_600_000)
     expect(store.status).toMatchObject({ healthy: true, clockSteps: [{ byMs: -3_600_000 }] })
   })
 
-  it('starts without the store as in an outage that began before', async () => {
+  it('a start without the store is like an outage that began before', async () => {
     const fleet = new FleetDouble()
     fleet.before = refuse
     const { store, admitted } = await join(fleet)
@@ -303,7 +303,7 @@ describe('a store that the fleet shares', () => {
     expect(await admitted(20)).toBe(10)
   })
 
-  it('is not switched off by one kind of answer: a bug in a script counts as a failure among others', async () => {
+  it('one kind of answer does not open the breaker: a bug in a script counts as one failure among others', async () => {
     const fleet = new FleetDouble()
     const { store, take } = await join(fleet)
     fleet.before = async () => {

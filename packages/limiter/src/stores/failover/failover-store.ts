@@ -726,7 +726,7 @@ export class FailoverStore {
 
 /** Whether time brings back what is used: what is counted before all have reported is brought back before they have. */
 function refills({ meters }: FleetCounter): boolean {
-  return meters.every(meter => meter.drain !== undefined)
+  return meters.every(meter => meter.rate?.drain !== undefined)
 }
 
 function copiesOf(charges: readonly SharedCharge[]): FleetCharge[] {

@@ -125,7 +125,7 @@ function overWhileSlow({ seed, rule, members }: SlowScene): Promise<{ by: number
 
 describe('a fleet that has just started', () => {
   it(
-    'is over its limit by about a call for each process at most, and rarely, when the store goes away and comes back',
+    'a fleet that has just started is rarely over its limit when the store goes away and comes back, by about one call per process',
     async () => {
       let isOver = 0
       const check = async (scene: OutageScene): Promise<void> => {
@@ -139,21 +139,21 @@ describe('a fleet that has just started', () => {
     TIMEOUT_MS,
   )
 
-  it('reports all that it admits until every process can ask again', async () => {
+  it('a fleet reports all calls that it admits until every process can ask again', async () => {
     const rule = { algorithm: 'token-bucket', count: 200, periodMs: 1000, burst: 60 }
     const members = [29, 18, 18, 29, 29, 18, 29].map(everyMs => ({ joinsAt: 0, everyMs }))
     const outage = { kind: 'refused', awayAfterMs: 1138, lastsMs: 194 } as const
     for (const seed of [1, 2, 3]) expect(await overInOutage({ seed, rule, members, latencyMs: 1, ...outage })).toBe(0)
   })
 
-  it('reports as much of a bucket as if all processes reported at one moment', async () => {
+  it('a fleet reports as much of a bucket as if all processes reported at one moment', async () => {
     const rule = { algorithm: 'token-bucket', count: 600, periodMs: 1000, burst: 60 }
     const members = [4, 4, 3, 4, 3, 4, 4, 3].map(everyMs => ({ joinsAt: 0, everyMs }))
     const outage = { kind: 'refused', awayAfterMs: 1250, lastsMs: 98 } as const
     for (const seed of [1, 2]) expect(await overInOutage({ seed, rule, members, latencyMs: 0.2, ...outage })).toBe(0)
   })
 
-  it('admits no call beside the store while one process has told it and others have not', async () => {
+  it('a fleet admits no call beside the store while only some processes have reported to it', async () => {
     const rule = { algorithm: 'sliding-window', count: 60, periodMs: 1000, burst: 60 }
     const members = Array.from({ length: 8 }, (_, i) => ({ joinsAt: i * 5, everyMs: 20 + i }))
     const outage = { latencyMs: 0.5, kind: 'refused', awayAfterMs: 105, lastsMs: 2295 } as const
@@ -162,7 +162,7 @@ describe('a fleet that has just started', () => {
     }
   })
 
-  it('notices a short outage together, also processes that ask nothing meanwhile', async () => {
+  it('all processes of a fleet notice a short outage, also those that ask nothing meanwhile', async () => {
     const rule = { algorithm: 'sliding-log', count: 79, periodMs: 1000, burst: 59 }
     const everyMs = [9, 9, 10, 60, 43, 5, 55, 53]
     const members = [5, 0, 8, 350, 997, 901, 77, 1].map((joinsAt, i) => ({ joinsAt, everyMs: everyMs[i]! }))
@@ -171,7 +171,7 @@ describe('a fleet that has just started', () => {
   })
 
   it(
-    'is not over its limit while answers are late and no process takes the store for away',
+    'a fleet is not over its limit while answers are late and no process counts the store as down',
     async () => {
       const check = async (scene: SlowScene): Promise<void> => {
         const { by, isAway } = await overWhileSlow(scene)
@@ -275,7 +275,7 @@ describe('a fleet under twice the load that its limit admits', () => {
   )
 
   it(
-    'is rarely over a bucket whose store loses its counts three times a second',
+    'a fleet under twice its load is rarely over a bucket whose store loses its counts three times a second',
     async () => {
       const rule = { algorithm: 'token-bucket', count: 60, periodMs: 1000, burst: 30 }
       let over = 0

@@ -125,7 +125,7 @@ describe('answers of a store that are late', () => {
     },
   )
 
-  it('wait for a caller of whom the store has said nothing, and are believed', async () => {
+  it('a call of an unknown caller waits for the late answer of the store, which decides it', async () => {
     const { all } = await fleetOf([() => [TIMEOUT_MS * 2, 0], inTime, inTime], 3)
     const [late, other] = all as [(typeof all)[0], (typeof all)[0]]
     const waiting = Promise.all([late.take('ann'), late.take('ann')])
@@ -134,7 +134,7 @@ describe('answers of a store that are late', () => {
     expect(healthy(all)).toEqual([true, true, true])
   })
 
-  it('end the wait for a silent store when it has said nothing for five deadlines', async () => {
+  it('the wait for a silent store ends when it has answered nothing for five deadlines', async () => {
     const { all } = await fleetOf([() => [60_000, 0], inTime, inTime], 30)
     const since = performance.now()
     expect(await all[0]!.take('ann')).toBe(true)

@@ -83,7 +83,7 @@ describe('counting in this process while the store cannot be asked', () => {
     },
   )
 
-  it('refuses calls as long as this process has no share, and knows what is left when it gets one', () => {
+  it('a process without a share refuses calls, and knows how much is left when it gets one', () => {
     const fleet = { hasShare: false, isAlone: false }
     const { hear, share, admitted } = start('sliding-window', 100, fleet)
     share(2)
@@ -93,7 +93,7 @@ describe('counting in this process while the store cannot be asked', () => {
     expect(admitted('ann')).toBe(17)
   })
 
-  it('admits late calls from half of the share of what is left, and of callers the store has said nothing of none', () => {
+  it('late calls of known callers are admitted from half of the share of the rest, those of unknown callers never', () => {
     const { hear, share, fallback, charge, store } = start('sliding-window', 100)
     share(2)
     hear('ann', 80)
@@ -107,7 +107,7 @@ describe('counting in this process while the store cannot be asked', () => {
     expect(fallback.knows([charge('ann')], store.now)).toBe(false)
   })
 
-  it('knows how fast a key is used that the store is asked about every millisecond, also after a stall', () => {
+  it('the rate of a key that the store is asked about every millisecond is known, also after a stall', () => {
     const { hear, share, fallback, charge, store, admitted } = start('sliding-window', 100_000)
     share(2)
     for (let left = 50_000; left > 49_000; left--) {
@@ -120,7 +120,7 @@ describe('counting in this process while the store cannot be asked', () => {
     expect(admitted('ann')).toBeGreaterThan(20_000)
   })
 
-  it('admits no late call of a caller whose limit will be used up by now at the rate it was used before', () => {
+  it('a late call is refused if the limit of its caller is used up by now at the rate of before', () => {
     const { hear, share, fallback, charge, store } = start('sliding-window', 1000)
     share(2)
     hear('ann', 900)

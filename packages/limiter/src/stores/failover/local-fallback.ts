@@ -1,6 +1,5 @@
-import type { Meter } from '../../algorithms/algorithm.ts'
-import { capacityOf } from '../../algorithms/algorithm.ts'
-import { type CatchUp, costLasting, isWindow, record } from '../catch-up.ts'
+import { capacityOf, type Meter } from '../../algorithms/algorithm.ts'
+import { type CatchUp, costLasting, isBlock, isWindow, record } from '../catch-up.ts'
 import { type LocalCharge, localCharge, type MemoryStore } from '../memory/memory-store.ts'
 import { OVERFLOW_SLOT, type Table } from '../memory/table.ts'
 import { isCountedHere, type SharedCharge } from '../shared-charge.ts'
@@ -158,7 +157,8 @@ export class LocalFallback {
     if ((slot === OVERFLOW_SLOT ? key !== '' : table.find(key) !== slot) || table.isResetSince(slot, resetsBefore))
       return
     table.meters.forEach((meter, level) => {
-      if (meter.needsRelease) meter.refund(table.state(slot), table.base(slot) + table.offsets[level]!, now, cost, now)
+      if (meter.held !== undefined)
+        meter.refund(table.state(slot), table.base(slot) + table.offsets[level]!, now, cost, now)
     })
   }
 
@@ -167,7 +167,7 @@ export class LocalFallback {
     if (followedAt === 0 || (slot === OVERFLOW_SLOT ? key !== '' : table.find(key) !== slot)) return
     this.#seen.get(counter)?.giveBack(slot, cost, followedAt, now)
     table.meters.forEach((meter, level) => {
-      if (!meter.needsRelease)
+      if (meter.held === undefined)
         meter.refund(table.state(slot), table.base(slot) + table.offsets[level]!, now, cost, followedAt)
     })
   }
@@ -202,7 +202,7 @@ export class LocalFallback {
   }
 
   #isExhausted({ counter, levels }: CatchUp<FleetCounter>): boolean {
-    return counter.meters.some((meter, level) => meter.costLasting || levels[level]!.known >= capacityOf(meter))
+    return counter.meters.some((meter, level) => isBlock(meter) || levels[level]!.known >= capacityOf(meter))
   }
 
   *#known(now: () => number): Generator<CatchUp<FleetCounter>> {
@@ -224,7 +224,7 @@ export class LocalFallback {
   #followBlock(charge: SharedCharge, now: number): void {
     const { table, counter, key, delays } = charge
     const meter = table.meters[0]!
-    if (!meter.costLasting || !(delays[0]! > 0)) return
+    if (!isBlock(meter) || !(delays[0]! > 0)) return
     const slot = this.#slotFor(charge, now)
     if (slot === undefined) return
     this.#seenOf(counter, table, now)
@@ -258,7 +258,7 @@ export class LocalFallback {
       // a process that has the whole limit to itself need not reckon with others
       const left = isWhole ? part : Math.max(0, part - Math.ceil(here[level]! / MARGIN))
       late.note(slot, level, left, newestOf(charge, level, meter, now), reference)
-      if (meter.needsRelease) {
+      if (meter.held !== undefined) {
         if (own > 0) meter.take(state, at, now, own, 0)
         continue
       }
@@ -267,11 +267,11 @@ export class LocalFallback {
         this.#followOwn(charge, level, own, now)
         continue
       }
-      if (left === 0 && meter.drain && !isWhole) {
-        meter.drain(state, at, now)
+      if (left === 0 && meter.rate?.drain && !isWhole) {
+        meter.rate.drain(state, at, now)
         continue
       }
-      meter.begin?.(state, at, now)
+      meter.rate?.start?.begin(state, at, now)
       const room = meter.remaining(state, at, now)
       if (own > room && meter.delay(state, at, now, own) === 0) {
         // it counts something else than permits
@@ -279,7 +279,7 @@ export class LocalFallback {
         continue
       }
       // beyond the whole permits there may be a fraction of one
-      const spare = meter.drain && !isWhole ? room - left + 1 : room - left
+      const spare = meter.rate?.drain && !isWhole ? room - left + 1 : room - left
       const gone = Math.min(room, Math.max(own, spare))
       if (gone <= 0) continue
       meter.take(state, at, now, gone, 0)
@@ -312,7 +312,7 @@ export class LocalFallback {
       for (const [key, slot] of table.entries()) {
         seen.used(slot, now).forEach((used, level) => {
           const meter = table.meters[level]
-          if (used <= 0 || !meter || meter.costLasting) return
+          if (used <= 0 || !meter || isBlock(meter)) return
           const at = table.base(slot) + table.offsets[level]!
           const left = Math.floor((Math.max(0, fleet[level]! - used) * here[level]!) / fleet[level]!)
           const gone = meter.remaining(table.state(slot), at, now) - left
@@ -403,7 +403,7 @@ export class LocalFallback {
    * were decided without the store: it counts those as of their report, and no process knows the moments of the others' calls.
    */
   #isDated(meter: Meter): boolean {
-    return isWindow(meter) && this.#calmUs >= (meter.windowUs ?? 0)
+    return isWindow(meter) && this.#calmUs >= (meter.rate?.windowUs ?? 0)
   }
 
   /**
@@ -424,7 +424,7 @@ export class LocalFallback {
       const gone = meter.remaining(table.state(slot), at, said.saidAt) - Math.floor(said.left)
       if (gone <= 0) continue
       // a window that ends all at once has one moment for all of its calls, and that may be before it begins here
-      const moment = meter.endsAt ? said.saidAt : Math.min(said.newest, said.saidAt)
+      const moment = meter.rate?.endsAt ? said.saidAt : Math.min(said.newest, said.saidAt)
       record(meter, table.state(slot), at, moment, gone)
       this.#backlog.follow(charge, level, gone, moment)
     }
@@ -443,7 +443,7 @@ export class LocalFallback {
     if (saidAt === 0) return
     for (let level = 0; level < table.meters.length; level++) {
       const meter = table.meters[level]!
-      if (meter.costLasting || (here[level] === fleet[level] && charge.whenStoreDown === 'local')) continue
+      if (isBlock(meter) || (here[level] === fleet[level] && charge.whenStoreDown === 'local')) continue
       const left = this.#wasStalled ? late.leftAt(slot, level, since) : late.expectedAt(slot, level, since)
       this.#keepAtMost(charge, slot, level, this.#wasStalled && isShort(meter) ? 0 : Math.floor(left), since)
     }
@@ -456,12 +456,12 @@ export class LocalFallback {
     const meter = table.meters[level]!
     const state = table.state(slot)
     const at = table.base(slot) + table.offsets[level]!
-    if (left <= 0 && meter.drain) {
-      meter.drain(state, at, now)
+    if (left <= 0 && meter.rate?.drain) {
+      meter.rate.drain(state, at, now)
       return
     }
     const room = meter.remaining(state, at, now)
-    const gone = Math.min(room, meter.drain ? room - left + 1 : room - left)
+    const gone = Math.min(room, meter.rate?.drain ? room - left + 1 : room - left)
     if (gone <= 0) return
     meter.take(state, at, now, gone, 0)
     this.#backlog.follow(charge, level, gone, now)
@@ -482,7 +482,8 @@ export class LocalFallback {
     const used = seen.used(slot, now)
     const owed = this.#backlog.owed(charge, now)
     return table.meters.some((meter, level) => {
-      if (meter.needsRelease || meter.costLasting || meter.maxWaitUs > 0 || here[level]! >= fleet[level]!) return false
+      if (meter.held !== undefined || isBlock(meter) || meter.maxWaitUs > 0 || here[level]! >= fleet[level]!)
+        return false
       if (this.#isDated(meter)) return false
       const part = Math.floor(((fleet[level]! - used[level]!) * here[level]!) / fleet[level]!)
       return (owed[level]?.missing ?? 0) + cost > part
@@ -498,14 +499,15 @@ function lateAllowanceFor(here: readonly number[], known: Capacities | undefined
 }
 
 /** When the store has counted the last call of a window; now, if it does not say when all will be free again. */
-function newestOf({ resets }: SharedCharge, level: number, { windowUs = 0 }: Meter, now: number): number {
+function newestOf({ resets }: SharedCharge, level: number, { rate }: Meter, now: number): number {
   const resetUs = resets[level] ?? 0
-  return resetUs > 0 ? Math.min(now, now + resetUs - windowUs) : now
+  return resetUs > 0 ? Math.min(now, now + resetUs - (rate?.windowUs ?? 0)) : now
 }
 
 /** Whether a limit is soon whole again, so that others may have used all of it in a moment, and little is lost without it. */
-function isShort({ scale }: Meter): boolean {
-  return scale?.[0] !== undefined && scale[0] <= SHORT_US
+function isShort({ migrate }: Meter): boolean {
+  const periodUs = migrate?.scale[0]
+  return periodUs !== undefined && periodUs <= SHORT_US
 }
 
 /** Refuses a charge that might fit, since it is not known whether it does. */

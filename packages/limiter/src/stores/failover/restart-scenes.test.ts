@@ -34,7 +34,7 @@ describe('a store that comes back empty', () => {
 })
 
 describe('a store that comes back empty, and whose connections break while processes report to it', () => {
-  it('counts no report twice', async () => {
+  it('no report is counted twice if connections break while processes report to an empty store', async () => {
     const rule = ruleOf('sliding-log', 300, MINUTE, false)
     for (const stumblesAfterMs of [100, 120, 140, 160, 180, 200]) {
       const outcome = await playRestart({
@@ -93,7 +93,7 @@ const anyScene = fc.record({
 
 describe('a store that fails, whatever it loses', () => {
   it(
-    'refuses no caller afterwards who leaves room for calls that count longer, and admits no more than a slice beyond the limit to others',
+    'after a failure of the store no caller is refused who leaves room for calls that count longer, and other callers get at most a slice beyond the limit',
     async () => {
       const check = async (scene: Omit<RestartScene, 'load'>): Promise<void> => {
         const below = await playRestart({ ...scene, load: safeLoad(scene) })

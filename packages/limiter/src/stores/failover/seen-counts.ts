@@ -1,6 +1,5 @@
-import type { Meter } from '../../algorithms/algorithm.ts'
-import { capacityOf } from '../../algorithms/algorithm.ts'
-import { beginsWithCall, isWindow, type LevelCatchUp } from '../catch-up.ts'
+import { capacityOf, type Meter } from '../../algorithms/algorithm.ts'
+import { beginsWithCall, isBlock, isWindow, type LevelCatchUp } from '../catch-up.ts'
 import { layOut } from '../memory/migrate-states.ts'
 import { States } from '../memory/states.ts'
 import type { Table } from '../memory/table.ts'
@@ -56,7 +55,7 @@ export class SeenCounts {
     const { offsets } = this.#states.layout
     const state = this.#stateOf(slot)
     this.#seen.forEach((meter, level) => {
-      if (meter.needsRelease) return
+      if (meter.held !== undefined) return
       const at = this.#states.base(slot) + offsets[level]!
       const used = this.#capacities[level]! - remaining[level]!
       if (meter.seeAtLeast) meter.seeAtLeast(state, at, now, used)
@@ -74,7 +73,7 @@ export class SeenCounts {
     const state = this.#stateOf(slot)
     for (let level = 0; level < this.#seen.length; level++) {
       const meter = this.#seen[level]!
-      if (meter.needsRelease || meter.costLasting) continue
+      if (meter.held !== undefined || isBlock(meter)) continue
       const at = this.#states.base(slot) + offsets[level]!
       const left = remaining[level]!
       if (meter.see) {
@@ -100,7 +99,7 @@ export class SeenCounts {
     this.#seen.forEach((meter, level) => {
       const { missing, later = [] } = levels[level] ?? { missing: 0 }
       let left = Math.max(0, missing - unfit[level]!)
-      const known = later.map(one => ({ moment: now + one.afterUs - (meter.windowUs ?? 0), left: one.missing }))
+      const known = later.map(one => ({ moment: now + one.afterUs - (meter.rate?.windowUs ?? 0), left: one.missing }))
       for (const one of meter.see ? known : []) {
         const leaving = left - Math.min(left, one.left)
         this.#countAt(slot, level, one.moment, leaving, now)
@@ -115,7 +114,7 @@ export class SeenCounts {
     const state = this.#stateOf(slot)
     const at = this.#states.base(slot) + this.#states.layout.offsets[level]!
     const cost = Math.min(most, meter.remaining(state, at, now))
-    if (cost > 0 && !meter.needsRelease) meter.take(state, at, moment, cost, 0)
+    if (cost > 0 && meter.held === undefined) meter.take(state, at, moment, cost, 0)
   }
 
   /** The store takes back what it counted at `moment`, by the clock of this process. */
@@ -123,7 +122,7 @@ export class SeenCounts {
     const { offsets } = this.#states.layout
     const state = this.#stateOf(slot)
     this.#seen.forEach((meter, level) => {
-      if (!meter.needsRelease) meter.refund(state, this.#states.base(slot) + offsets[level]!, now, cost, moment)
+      if (meter.held === undefined) meter.refund(state, this.#states.base(slot) + offsets[level]!, now, cost, moment)
     })
   }
 
@@ -137,7 +136,7 @@ export class SeenCounts {
     const { offsets } = this.#states.layout
     const state = this.#states.hasChunk(slot) ? this.#states.state(slot) : undefined
     return this.#seen.map((meter, level) => {
-      if (!state || meter.needsRelease) return { known: 0, missing: 0 }
+      if (!state || meter.held !== undefined) return { known: 0, missing: 0 }
       const at = this.#states.base(slot) + offsets[level]!
       const known = this.#capacities[level]! - meter.remaining(state, at, now)
       if (!withLater || known === 0) return { known, missing: 0 }
@@ -157,17 +156,17 @@ export class SeenCounts {
 
 /** For a window that ends all at once: that nothing of it counts after that. */
 export function laterEnd(meter: Meter, state: Float64Array, at: number, now: number): Pick<LevelCatchUp, 'later'> {
-  if (!meter.endsAt || !isWindow(meter)) return {}
-  const afterUs = meter.endsAt(state, at, now) - now
+  if (!meter.rate?.endsAt || !isWindow(meter)) return {}
+  const afterUs = meter.rate.endsAt(state, at, now) - now
   return afterUs > 0 ? { later: [{ afterUs, known: 0, missing: 0 }] } : {}
 }
 
 function seenMeterOf(meter: Meter): SeenMeter {
-  return isWindow(meter) && !meter.endsAt ? new SeenWindow(meter) : meter
+  return isWindow(meter) && !meter.rate?.endsAt ? new SeenWindow(meter) : meter
 }
 
 /** When the calls of a key that was not known count as made: if its window begins with a call, it ends when that of the store does. */
 function beginningOf(meter: Meter, isNew: boolean, resetUs: number | undefined, now: number): number {
   if (!isNew || !(resetUs! > 0) || !beginsWithCall(meter, now)) return now
-  return Math.min(now, now + resetUs! - meter.windowUs!)
+  return Math.min(now, now + resetUs! - meter.rate!.windowUs!)
 }

@@ -1,4 +1,4 @@
-import type { Meter } from '../../algorithms/algorithm.ts'
+import type { Meter, MeterMigration, MeterRate } from '../../algorithms/algorithm.ts'
 import { capacityOf } from '../../algorithms/algorithm.ts'
 import { WINDOW_SLICES } from '../catch-up.ts'
 
@@ -30,10 +30,12 @@ export interface SeenMeter extends Meter {
   later?(state: Float64Array, at: number, now: number): { readonly afterUs: number; readonly used: number }[]
 }
 
-export class SeenWindow implements SeenMeter {
+export class SeenWindow implements SeenMeter, MeterRate, MeterMigration {
   readonly slots: number = RING + PLACES
-  readonly needsRelease = false
   readonly maxWaitUs = 0
+  readonly rate: MeterRate = this
+  readonly migrate: MeterMigration = this
+  readonly perUs: number
   readonly most: number
   readonly windowUs: number
   readonly scale: readonly number[]
@@ -41,7 +43,8 @@ export class SeenWindow implements SeenMeter {
 
   constructor(meter: Meter) {
     this.most = capacityOf(meter)
-    this.windowUs = meter.windowUs!
+    this.windowUs = meter.rate!.windowUs!
+    this.perUs = this.most / this.windowUs
     this.scale = [this.windowUs]
     this.#sliceUs = this.windowUs / WINDOW_SLICES
   }

@@ -1,4 +1,5 @@
 import { attempt, visitAll } from '../../common/background.ts'
+import { isBlock } from '../catch-up.ts'
 import type { SharedCharge } from '../shared-charge.ts'
 import type { FleetCounter, FleetRefund, LeaseAnswer, LeaseRequest } from '../store.ts'
 import { Demand } from './demand.ts'
@@ -183,7 +184,7 @@ export class LeaseBook {
   heard(charges: readonly SharedCharge[], askedAt: number): void {
     if (this.#size === 0) return
     for (const { counter, key, cost, delays } of charges) {
-      if (cost > 0 || !(delays[0] === 0) || !counter.meters[0]?.costLasting) continue
+      if (cost > 0 || !(delays[0] === 0) || !isBlock(counter.meters[0]!)) continue
       if (this.#clears >= MOST_CLEAR) this.#forgetClear()
       const known = this.#clear.get(counter) ?? new Map<string, number>()
       this.#clear.set(counter, known)

@@ -92,7 +92,7 @@ const at = fc.integer({ min: 500, max: 1800 })
 
 describe('a fleet whose processes hold permits in advance', () => {
   it(
-    'is never over its limit, though processes die, stall for seconds or reload their rules',
+    'a fleet with leases is never over its limit, though processes die, stall for seconds or reload their rules',
     async () => {
       const what = fc.constantFrom('die' as const, 'stall' as const, 'reload' as const)
       const event = fc.record({ what, at, member, lastsMs: fc.integer({ min: 10, max: 1800 }) })
@@ -118,7 +118,7 @@ describe('a fleet whose processes hold permits in advance', () => {
   )
 
   it(
-    'is over its limit by a few calls at most, and rarely, when the store goes away and comes back',
+    'a fleet with leases is rarely over its limit when the store goes away and comes back, by a few calls at most',
     async () => {
       let isOver = 0
       const what = fc.constantFrom('cut' as const, 'silent' as const)
@@ -142,14 +142,14 @@ describe('a fleet whose processes hold permits in advance', () => {
     TIMEOUT_MS,
   )
 
-  it('takes a share of what is left, not of the limit, if a process has got no permits for a while', async () => {
+  it('a process that has got no permits for a while takes a share of the rest, not of the limit', async () => {
     const rule = { algorithm: 'token-bucket', count: 200, periodMs: 1000, burst: 100 }
     const events: Event[] = [{ what: 'cut', at: 1019, lastsMs: 100 }]
     const { by } = await play({ seed: 0, rule, everyMs: [3, 3, 3], latencyMs: 0.5, events })
     expect(by).toBe(0)
   })
 
-  it('uses the limit while the store is away for a moment, and nothing of what it held is admitted twice', async () => {
+  it('a fleet with leases uses its limit while the store is away for a moment, and no held permit is used twice', async () => {
     const rule = { algorithm: 'token-bucket', count: 400, periodMs: 1000, burst: 200 }
     const events: Event[] = [{ what: 'cut', at: 1500, lastsMs: 300 }]
     const { by, used, leased } = await play({ seed: 5, rule, everyMs: [4, 4, 5], latencyMs: 1, events })

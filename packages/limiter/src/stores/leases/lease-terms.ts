@@ -40,11 +40,11 @@ export function leaseTermsOf(
   { meters, lease }: { meters: readonly Meter[]; lease?: 'auto' | 'off' | undefined },
   policy: LeasePolicy = NETWORK_LEASES,
 ): LeaseTerms | undefined {
-  if (lease === 'off' || meters.some(({ reportUs, maxWaitUs }) => reportUs === undefined || maxWaitUs > 0))
+  if (lease === 'off' || meters.some(({ rate, maxWaitUs }) => rate?.reportUs === undefined || maxWaitUs > 0))
     return undefined
   const capacity = Math.min(...meters.map(meter => capacityOf(meter)))
   if (shareOf(capacity, 1, policy) < LEAST_SHARE) return undefined
-  return { capacity, reportUs: Math.min(...meters.map(({ reportUs }) => reportUs!)), policy }
+  return { capacity, reportUs: Math.min(...meters.map(({ rate }) => rate!.reportUs!)), policy }
 }
 
 /** Returns how many permits each of several processes may hold. */

@@ -180,7 +180,7 @@ const usedUpByLargeCosts: Walk = {
 
 describe('bursts and steady calls of processes that lease permits', () => {
   it(
-    'of one process are refused only if nothing is left, for as long as Retry-After says, and never exceed the limit',
+    'calls of one process with leases are refused only if nothing is left, for as long as Retry-After says, and never exceed the limit',
     async () => {
       await fc.assert(
         fc.asyncProperty(walkOf(1, [1, 1, 1, 2, 7], false), async walk => {
@@ -199,7 +199,7 @@ describe('bursts and steady calls of processes that lease permits', () => {
   )
 
   it(
-    'of several processes never exceed the limit, and a refusal that names a long time is true',
+    'calls of several processes with leases never exceed the limit, and a refusal that names a long time is true',
     async () => {
       await fc.assert(
         fc.asyncProperty(walkOf(4, [1], false), fc.integer({ min: 2, max: 4 }), async (walk, processes) => {
@@ -214,7 +214,7 @@ describe('bursts and steady calls of processes that lease permits', () => {
   )
 
   it(
-    'that are refunded leave nothing behind',
+    'refunded calls of processes with leases leave nothing behind',
     async () => {
       await fc.assert(
         fc.asyncProperty(walkOf(3, [1, 1, 3], true), fc.integer({ min: 1, max: 3 }), async (walk, processes) => {

@@ -1,4 +1,4 @@
-import { capacityOf } from '../../algorithms/algorithm.ts'
+import { capacityOf, fullAt } from '../../algorithms/algorithm.ts'
 import { book, delayBeside, type LevelState } from '../memory/delay-beside.ts'
 import type { LeaseAnswer, LeasePolicy, LeaseRequest } from '../store.ts'
 import {
@@ -105,7 +105,7 @@ export class Reservations<Holder> {
       newest,
       remaining: levels.map(({ meter, state, at }) => Math.max(0, meter.remaining(state, at, now) - held)),
       resets: levels.map(({ meter, state, at }) => {
-        return Math.max(0, (meter.fullAt ? meter.fullAt(state, at) : meter.idleAt(state, at)) - now)
+        return Math.max(0, fullAt(meter, state, at) - now)
       }),
       delays: levels.map(level => delayBeside(held, level, now, 1, amount)),
     }
@@ -156,7 +156,7 @@ export class Reservations<Holder> {
   /** Returns when a reservation that is made now ends: soon, and with the window in which it was made. */
   #endOf(levels: readonly LevelState[], now: number): number {
     const soon = Math.ceil((now + this.#leaseUs + RECLAIM_US) / RECLAIM_US) * RECLAIM_US
-    return Math.min(soon, ...levels.map(({ meter, state, at }) => meter.endsAt?.(state, at, now) ?? soon))
+    return Math.min(soon, ...levels.map(({ meter, state, at }) => meter.rate?.endsAt?.(state, at, now) ?? soon))
   }
 
   #lastsUs(until: number, now: number): number {
@@ -191,8 +191,10 @@ export class Reservations<Holder> {
 function newestOf(levels: readonly LevelState[], now: number): number {
   let newest = 0
   for (const { meter, state, at } of levels) {
-    const idleAt = meter.windowUs === undefined ? 0 : meter.idleAt(state, at)
-    if (idleAt > now) newest = Math.max(newest, idleAt - meter.windowUs!)
+    const windowUs = meter.rate?.windowUs
+    if (windowUs === undefined) continue
+    const idleAt = meter.idleAt(state, at)
+    if (idleAt > now) newest = Math.max(newest, idleAt - windowUs)
   }
   return newest
 }

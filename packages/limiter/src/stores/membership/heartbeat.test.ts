@@ -88,7 +88,7 @@ describe('a heartbeat that is not answered in time', () => {
   it.each([
     ['is an outage if no call was answered meanwhile', 0, ['STORE_SILENT']],
     ['is no outage if calls were answered meanwhile', 1, []],
-  ])('%s', async (_, answersPerRead, expected) => {
+  ])('a heartbeat that is not answered in time %s', async (_, answersPerRead, expected) => {
     let answers = 0
     const { heartbeat, troubles } = create(() => new Promise(() => {}), {
       answers: () => (answers += answersPerRead),

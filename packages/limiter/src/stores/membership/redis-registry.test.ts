@@ -53,7 +53,7 @@ describe('the membership registry in Redis', () => {
     expect(await one.register(here)).toMatchObject({ size: 3, heard: 2, back: 1 })
   })
 
-  it('the membership registry tells of members that count in another format, once they are there and until they are gone', async () => {
+  it('the membership registry reports members that count in another format, from their arrival until they are gone', async () => {
     const told: number[][] = []
     const send: SendCommand = ([command, ...args]) => server.client.call(command!, ...args)
     const registry = new RedisRegistry(send, fleetName('diana'), (apart, size) => told.push([apart, size]))

@@ -37,7 +37,7 @@ export function delayBeside(
 /** Counts permits that were used no later than `moment`. */
 export function book(levels: readonly LevelState[], moment: number, cost: number): void {
   for (const { meter, state, at } of levels) {
-    if (meter.record) meter.record(state, at, moment, cost, 0, false)
+    if (meter.migrate?.record) meter.migrate.record(state, at, moment, cost, 0, false)
     else meter.take(state, at, moment, cost, 0)
   }
 }

@@ -36,7 +36,7 @@ function scene(meters: readonly Meter[]) {
 const perHour = (count: number) => fixedWindow.meter({ count, periodMs: 3_600_000 }, {})
 
 describe('a key with several limits', () => {
-  it('has one slot until its limit changes, and none more than it needs after all is forgotten', () => {
+  it('a key with several limits has one slot until its limit changes, and no slot too many after it is forgotten', () => {
     const { store, tables, take } = scene([perHour(3), perHour(5)])
     take(0, NOON)
     expect([store.keys, tables[0]!.keys, tables[1]!.keys]).toEqual([1, 1, 0])
@@ -48,14 +48,14 @@ describe('a key with several limits', () => {
     expect(store.keys).toBe(0)
   })
 
-  it('is not changed by a look at another limit', () => {
+  it('a look at another limit changes nothing of a key with several limits', () => {
     const { store, tables, take, left } = scene([perHour(3), perHour(5)])
     take(0, NOON)
     expect([left(1, NOON), left(0, NOON)]).toEqual([4, 2])
     expect([store.keys, tables[1]!.keys]).toEqual([1, 0])
   })
 
-  it('is refunded and reset in all tables', () => {
+  it('a key with several limits is refunded and reset in all tables', () => {
     const { tables, take, left } = scene([perHour(3), perHour(5)])
     take(0, NOON)
     take(1, NOON)
@@ -66,7 +66,7 @@ describe('a key with several limits', () => {
     expect([left(0, NOON), left(1, NOON)]).toEqual([3, 5])
   })
 
-  it('holds its concurrency slots whatever its limit is', () => {
+  it('a key with several limits holds its concurrency slots whatever its limit is', () => {
     const limits = [2, 3].map(count => concurrency.meter({ count, periodMs: 0 }, {}))
     const { take, left } = scene(limits)
     const first = take(0, NOON)

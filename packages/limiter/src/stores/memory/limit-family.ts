@@ -1,5 +1,5 @@
 import type { Ending } from '../../algorithms/adaptive/estimator.ts'
-import type { Meter, Overrun } from '../../algorithms/algorithm.ts'
+import { capacityOf, type Meter, type Overrun } from '../../algorithms/algorithm.ts'
 import { isKin } from './migrate-states.ts'
 import { KEPT_US, recordCall } from './rule-versions.ts'
 import { OVERFLOW_SLOT, type Table, type TableFamily } from './table.ts'
@@ -108,7 +108,7 @@ export class LimitFamily implements TableFamily {
     const old = source.state(place).slice(source.base(place), source.base(place) + previous.slots)
     if (!isKin(meter, previous) || old.every(number => number === 0)) return
     if (hasScaleOf(meter, previous)) table.state(slot).set(old, table.base(slot))
-    else meter.inherit?.(old, previous.scale ?? [], table.state(slot), table.base(slot), now)
+    else meter.migrate?.inherit(old, previous.migrate?.scale ?? [], table.state(slot), table.base(slot), now)
   }
 
   /** A key with a slot that it has just inherited has this limit from now on; returns how many other slots it has left. */
@@ -157,7 +157,7 @@ export class LimitFamily implements TableFamily {
     for (const { table: other } of this.#membersOf(key, table)) {
       const [meter, slot] = [other.meters[0]!, other.find(key)]
       const [state, base] = [other.state(slot), other.base(slot)]
-      if (overrun === 'debt' && meter.overdraw) meter.overdraw(state, base, now, cost)
+      if (overrun === 'debt' && meter.migrate?.overdraw) meter.migrate.overdraw(state, base, now, cost)
       else recordCall(table.meters, meter, state, base, { now, cost, delay: 0 })
     }
   }
@@ -174,7 +174,7 @@ export class LimitFamily implements TableFamily {
     for (const { table, joinedAt } of this.#membersOf(key)) {
       const [meter, slot] = [table.meters[0]!, table.find(key)]
       if (!applies(meter)) continue
-      if (meter.end) meter.end(table.state(slot), table.base(slot), now, cost, moment, ending)
+      if (meter.held?.learns) meter.held.learns.end(table.state(slot), table.base(slot), now, cost, moment, ending)
       else meter.refund(table.state(slot), table.base(slot), now, cost, moment, joinedAt)
     }
   }
@@ -215,7 +215,7 @@ export class LimitFamily implements TableFamily {
  * one, of a longer period, still knows.
  */
 function ancestorOf(members: readonly Member[], { meters }: Table): Table {
-  const period = meters[0]!.windowUs === undefined ? 0 : periodOf(meters[0]!)
+  const period = meters[0]!.rate?.windowUs === undefined ? 0 : periodOf(meters[0]!)
   const [last] = members
   if (periodOf(last!.table.meters[0]!) >= period) return last!.table
   const byPeriod = members.map(({ table }) => table).sort((a, b) => periodOf(a.meters[0]!) - periodOf(b.meters[0]!))
@@ -236,7 +236,7 @@ function isSuperfluous(member: Member, staying: readonly Member[], now: number):
 export function canContinue(meters: readonly Meter[]): boolean {
   return meters.every(one =>
     meters.every(other => {
-      const isSmaller = capacityOf(one) < capacityOf(other) && (one.perUs ?? 0) > (other.perUs ?? 0)
+      const isSmaller = capacityOf(one) < capacityOf(other) && (one.rate?.perUs ?? 0) > (other.rate?.perUs ?? 0)
       return periodOf(one) === periodOf(other) && !isSmaller
     }),
   )
@@ -250,14 +250,11 @@ function partsOf(cost: number, meter: Meter): number[] {
   return Array.from({ length: parts }, (_, i) => (i + 1 < parts ? capacity : cost - (parts - 1) * capacity))
 }
 
-function capacityOf(meter: Meter): number {
-  return meter.most ?? meter.remaining(new Float64Array(meter.slots), 0, 0)
+function periodOf({ migrate }: Meter): number {
+  return migrate?.scale[0] ?? 0
 }
 
-function periodOf({ scale }: Meter): number {
-  return scale?.[0] ?? 0
-}
-
-function hasScaleOf({ slots, scale }: Meter, other: Meter): boolean {
-  return slots === other.slots && scale !== undefined && scale.every((number, i) => number === other.scale?.[i])
+function hasScaleOf({ slots, migrate }: Meter, other: Meter): boolean {
+  const scale = migrate?.scale
+  return slots === other.slots && scale !== undefined && scale.every((number, i) => number === other.migrate?.scale[i])
 }

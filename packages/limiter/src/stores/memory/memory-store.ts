@@ -1,4 +1,4 @@
-import type { Meter, Overrun, PassResult } from '../../algorithms/algorithm.ts'
+import { fullAt, type Meter, type Overrun, type PassResult } from '../../algorithms/algorithm.ts'
 import { attempt, type Repeated, repeat } from '../../common/background.ts'
 import { blankCharge, type Charge } from '../charge.ts'
 import { delayBeside } from './delay-beside.ts'
@@ -130,7 +130,7 @@ export class MemoryStore {
   /** Gives a new key a slot if its call passes, and none if it is refused; undefined if the fast path cannot decide. */
   #receive(charge: LocalCharge, now: number): boolean {
     const { table, key, slot, cost } = charge
-    if (!table.passes || cost === 0 || charge.held > 0 || table.family?.isMoved(key)) return false
+    if (table.swift === undefined || cost === 0 || charge.held > 0 || table.family?.isMoved(key)) return false
     if (table.family?.isElsewhere(key, table, now)) return false
     const delay = table.meters[0]!.delay(table.state(slot), table.base(slot), now, cost)
     if (delay > 0) return true
@@ -239,7 +239,7 @@ function locate(charge: LocalCharge): boolean {
   charge.slot = slot
   // a new key needs a slot first, and one with several limits is counted by all of them
   if (table.family?.isMoved(key)) return false
-  return table.passes && charge.held === 0 && charge.cost > 0 && (slot !== OVERFLOW_SLOT || key === '')
+  return table.swift !== undefined && charge.held === 0 && charge.cost > 0 && (slot !== OVERFLOW_SLOT || key === '')
 }
 
 function locateAll(charges: readonly LocalCharge[], size: number): boolean {
@@ -268,7 +268,7 @@ function passesLater({ mayWait, wait, table }: LocalCharge): boolean {
 /** Counts a charge if it passes at once, and returns whether it did. */
 function passAt(charge: LocalCharge, now: number): boolean {
   const { table, slot } = charge
-  const passes = table.meters[0]!.pass!(table.state(slot), table.base(slot), now, charge.cost, passResult)
+  const passes = table.swift!.pass(table.state(slot), table.base(slot), now, charge.cost, passResult)
   const delay = passes ? 0 : passResult.delay
   charge.fits = passes
   charge.wait = delay
@@ -310,10 +310,10 @@ function begin({ table, slot }: LocalCharge, now: number): void {
   const state = table.state(slot)
   const base = table.base(slot)
   for (let level = 0; level < table.meters.length; level++) {
-    table.meters[level]!.begin?.(state, base + table.offsets[level]!, now)
+    table.meters[level]!.rate?.start?.begin(state, base + table.offsets[level]!, now)
   }
   for (const { meters, offsets } of table.past) {
-    meters.forEach((meter, level) => void meter.begin?.(state, base + offsets[level]!, now))
+    meters.forEach((meter, level) => void meter.rate?.start?.begin(state, base + offsets[level]!, now))
   }
 }
 
@@ -359,7 +359,6 @@ function report(charge: LocalCharge, now: number): void {
     const at = base + table.offsets[level]!
     const left = meter.remaining(state, at, now, charge.priority)
     remaining[level] = held === 0 ? left : Math.max(0, left - held)
-    const resetAt = meter.fullAt ? meter.fullAt(state, at) : meter.idleAt(state, at)
-    resets[level] = Math.max(0, resetAt - now)
+    resets[level] = Math.max(0, fullAt(meter, state, at) - now)
   }
 }

@@ -67,7 +67,6 @@ describe('a custom meter', () => {
   const counter = (parts: Partial<Meter>): Meter => ({
     slots: 1,
     maxWaitUs: 0,
-    needsRelease: false,
     delay: () => 0,
     take: (state, at, _now, cost) => {
       state[at] = state[at]! + cost
@@ -81,30 +80,36 @@ describe('a custom meter', () => {
     ...inheritStates(new Float64Array([7]), 1, layOut([before]), layOut([after]), now),
   ]
 
+  const scaled = (...scale: number[]): Meter => counter({ migrate: { scale, inherit: () => {} } })
+
   it('a meter without inherit starts from zero after a change of its limit', () => {
     expect(inherited(counter({}), counter({}))).toEqual([0])
-    expect(inherited(counter({ scale: [1] }), counter({ scale: [2] }))).toEqual([0])
     expect(isSameLayout(layOut([counter({})]), layOut([counter({})]))).toBe(false)
   })
 
   it('a custom meter keeps its numbers if its scale is the same', () => {
-    expect(inherited(counter({ scale: [1, 5] }), counter({ scale: [1, 5] }))).toEqual([7])
+    expect(inherited(scaled(1, 5), scaled(1, 5))).toEqual([7])
   })
 
   it('a custom meter gets the old numbers and their scale', () => {
     const after = counter({
-      scale: [1, 3],
-      inherit: (old, [, oldUnit = 0], state, at) => {
-        state[at] = (old[0]! / oldUnit) * 3
+      migrate: {
+        scale: [1, 3],
+        inherit: (old, [, oldUnit = 0], state, at) => {
+          state[at] = (old[0]! / oldUnit) * 3
+        },
       },
     })
-    expect(inherited(counter({ scale: [1, 7] }), after)).toEqual([3])
+    expect(inherited(scaled(1, 7), after)).toEqual([3])
   })
 
   it('a custom meter is not asked to inherit keys never seen', () => {
     const after = counter({
-      inherit: () => {
-        throw new Error('asked')
+      migrate: {
+        scale: [1],
+        inherit: () => {
+          throw new Error('asked')
+        },
       },
     })
     const states = inheritStates(new Float64Array(3), 3, layOut([counter({})]), layOut([after]), now)

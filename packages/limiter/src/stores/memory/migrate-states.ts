@@ -57,12 +57,12 @@ export function moveStates(
   for (const { meter, to, previous, from } of moves) {
     if (previous === undefined || from === undefined) continue
     const isKept = meter === previous || hasScaleOf(meter, previous)
-    if (!isKept && !(meter.inherit && isKin(meter, previous))) continue
+    if (!isKept && !(meter.migrate && isKin(meter, previous))) continue
     const old = new Float64Array(previous.slots)
     for (let slot = 0; slot < slots; slot++) {
       if (!copyState(chunk, slot * stride + from, old)) continue
       if (isKept) states.set(old, slot * newStride + to)
-      else meter.inherit?.(old, previous.scale ?? [], states, slot * newStride + to, now)
+      else meter.migrate?.inherit(old, previous.migrate?.scale ?? [], states, slot * newStride + to, now)
     }
   }
   return states
@@ -78,9 +78,9 @@ export function isSameLayout(before: Layout, after: Layout): boolean {
  * The level whose counts a new one continues: that of its period; else the next longer one, which knows all of the
  * calls that matter; else the longest.
  */
-export function sourceLevelOf({ scale }: Meter, level: number, before: readonly Meter[]): number {
-  const periods = before.map(meter => meter.scale?.[0])
-  const period = scale?.[0]
+export function sourceLevelOf({ migrate }: Meter, level: number, before: readonly Meter[]): number {
+  const periods = before.map(meter => meter.migrate?.scale[0])
+  const period = migrate?.scale[0]
   if (period === undefined || periods.includes(undefined) || periods[level] === period) return level
   const known = periods as number[]
   const longer = known.filter(other => other >= period)
@@ -89,14 +89,15 @@ export function sourceLevelOf({ scale }: Meter, level: number, before: readonly 
 
 /** Whether meters are of one algorithm, so that one can continue the counts of the other. */
 export function isKin(one: Meter, other: Meter): boolean {
-  return one.constructor === other.constructor && one.lua?.name === other.lua?.name
+  return one.constructor === other.constructor && one.redis?.lua.name === other.redis?.lua.name
 }
 
 function hasScaleOf(meter: Meter, other: Meter): boolean {
-  const { slots, scale } = meter
+  const scale = meter.migrate?.scale
+  const otherScale = other.migrate?.scale
   if (!isKin(meter, other)) return false
-  if (scale === undefined || slots !== other.slots || scale.length !== other.scale?.length) return false
-  return scale.every((number, i) => number === other.scale![i])
+  if (scale === undefined || meter.slots !== other.slots || scale.length !== otherScale?.length) return false
+  return scale.every((number, i) => number === otherScale[i])
 }
 
 /** Copies one state; false if it is that of a key never seen. */

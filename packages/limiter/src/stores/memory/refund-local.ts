@@ -20,7 +20,7 @@ interface LocalCharged {
 /** Refunds the levels that `which` names of a charge that was counted in a table of this process. */
 export function refundLocal(charged: LocalCharged, now: number, which: Refunded, ending?: Ending): void {
   const { table, key, cost, slot, moment, resetsBefore } = charged
-  const applies = (meter: Meter): boolean => which === 'all' || meter.needsRelease === (which === 'held')
+  const applies = (meter: Meter): boolean => which === 'all' || (meter.held !== undefined) === (which === 'held')
   if (table.family !== undefined) {
     if (!table.isResetSince(slot, resetsBefore)) table.family.giveBack(key, now, cost, moment, applies, ending)
     return

@@ -107,10 +107,9 @@ export function recordCall(
   { now, cost, delay }: { readonly now: number; readonly cost: number; readonly delay: number },
 ): void {
   // a burst of the slower version is not to come on top of what the faster one admits
-  const carries =
-    meter.perUs !== undefined && meter.perUs > Math.min(...own.map(({ perUs = Number.POSITIVE_INFINITY }) => perUs))
-  if (meter.record) {
-    meter.record(state, at, now, cost, delay, carries)
+  const carries = (meter.rate?.perUs ?? 0) > Math.min(...own.map(({ rate }) => rate?.perUs ?? Number.POSITIVE_INFINITY))
+  if (meter.migrate?.record) {
+    meter.migrate.record(state, at, now, cost, delay, carries)
     return
   }
   const fitsIn = carries ? meter.delay(state, at, now, cost) : 0
@@ -127,8 +126,8 @@ function ancestor(
   const isOther = used.meters.some(other => !isKin(meter, other))
   const place = isOther ? -1 : sourceLevelOf(meter, level, used.meters)
   const previous = used.meters[place]
-  const period = meter.scale?.[0]
-  const known = previous?.scale?.[0] ?? 0
+  const period = meter.migrate?.scale[0]
+  const known = previous?.migrate?.scale[0] ?? 0
   if (period !== undefined && known < period) {
     const levels = all
       .flatMap(version => version.meters.map((previous, i) => ({ previous, from: version.offsets[i]! })))
@@ -141,7 +140,7 @@ function ancestor(
           levels.map(({ previous }) => previous),
         )
       ]
-    if (other && (other.previous.scale?.[0] ?? 0) > known) return other
+    if (other && (other.previous.migrate?.scale[0] ?? 0) > known) return other
   }
   return previous ? { previous, from: used.offsets[place]! } : {}
 }
@@ -153,5 +152,5 @@ function livesFor(version: RuleVersion, all: readonly RuleVersion[]): number {
 }
 
 function longestOf({ meters }: RuleVersion): number {
-  return Math.max(0, ...meters.map(({ scale }) => scale?.[0] ?? 0))
+  return Math.max(0, ...meters.map(({ migrate }) => migrate?.scale[0] ?? 0))
 }

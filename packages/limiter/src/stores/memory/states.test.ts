@@ -11,7 +11,7 @@ const NOON = 1_794_744_000_000_000
 
 /** A meter that adds up into some of its numbers; the rest of the meter is not asked. */
 function meterOf(slots: number, coreSlots: number | undefined): Meter {
-  return { slots, coreSlots, scale: [slots] } as unknown as Meter
+  return { slots, memory: { coreSlots }, migrate: { scale: [slots] } } as unknown as Meter
 }
 
 describe('states of which some numbers are not always stored', () => {
@@ -42,7 +42,8 @@ describe('states of which some numbers are not always stored', () => {
           states = states.inherit(layOut([...meters]), NOON)
         } else {
           const state = states.state(slot)
-          meters.forEach(({ slots, coreSlots = slots }, level) => {
+          meters.forEach(({ slots, memory }, level) => {
+            const coreSlots = memory?.coreSlots ?? slots
             for (let i = 0; i < slots; i++) {
               const isSpare = i >= coreSlots && value <= 0
               const at = layout.offsets[level]! + i

@@ -197,7 +197,8 @@ export class States {
 /** Which numbers of a state are always stored, which are not, and the first of those of each level. */
 function splitLayout({ meters, offsets }: Layout): Record<'coreAt' | 'extraAt' | 'firstAt', number[]> {
   const [coreAt, extraAt, firstAt]: number[][] = [[], [], []]
-  meters.forEach(({ slots, coreSlots = slots }, level) => {
+  meters.forEach(({ slots, memory }, level) => {
+    const coreSlots = memory?.coreSlots ?? slots
     const offset = offsets[level]!
     for (let slot = 0; slot < slots; slot++) (slot < coreSlots ? coreAt : extraAt)!.push(offset + slot)
     if (coreSlots < slots) firstAt!.push(offset + coreSlots)

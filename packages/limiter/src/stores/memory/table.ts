@@ -1,5 +1,5 @@
 import type { Ending } from '../../algorithms/adaptive/estimator.ts'
-import type { Meter, Overrun } from '../../algorithms/algorithm.ts'
+import type { Meter, MeterMemory, Overrun } from '../../algorithms/algorithm.ts'
 import { FreeSlots } from './free-slots.ts'
 import { KeyIndex } from './key-index.ts'
 import { inheritMoves, isSameLayout, type Layout, type LevelMove, layOut } from './migrate-states.ts'
@@ -69,8 +69,8 @@ export class Table {
   stride = 0
   /** Since when the limit is what it is; before all moments if it was never changed. */
   changedAt = -1
-  /** Whether a call that passes at once can be counted by one move. */
-  passes = false
+  /** Counts a call that passes at once by one move, if that is enough. */
+  swift: MeterMemory | undefined = undefined
   /** Whether calls that are not admitted are stored as the moment at which a key was first seen. */
   begins = false
   /** Whether a rule in shadow counts the calls that it would refuse, too. */
@@ -150,7 +150,7 @@ export class Table {
     for (const { meters, offsets, changedAt } of this.#versions.all) {
       meters.forEach((meter, level) => {
         if (!applies(meter)) return
-        if (meter.end) meter.end(state, base + offsets[level]!, now, cost, moment, ending)
+        if (meter.held?.learns) meter.held.learns.end(state, base + offsets[level]!, now, cost, moment, ending)
         else meter.refund(state, base + offsets[level]!, now, cost, moment, changedAt)
       })
     }
@@ -165,14 +165,14 @@ export class Table {
     for (const { meters, offsets } of this.past) {
       meters.forEach((meter, level) => {
         const at = base + offsets[level]!
-        if (overrun === 'debt' && meter.overdraw) meter.overdraw(state, at, now, amount)
+        if (overrun === 'debt' && meter.migrate?.overdraw) meter.migrate.overdraw(state, at, now, amount)
         else recordCall(this.meters, meter, state, at, { now, cost: amount, delay: 0 })
       })
     }
     this.meters.forEach((meter, level) => {
       const at = base + this.offsets[level]!
-      if (overrun === 'debt' && meter.overdraw) {
-        meter.overdraw(state, at, now, amount)
+      if (overrun === 'debt' && meter.migrate?.overdraw) {
+        meter.migrate.overdraw(state, at, now, amount)
         return
       }
       const room = Math.min(amount, roomIn(meter, level))
@@ -194,10 +194,10 @@ export class Table {
     this.stride = versions.stride
     this.changedAt = changedAt
     this.past = versions.all.filter(version => version !== versions.used)
-    this.begins = versions.all.some(version => version.meters.some(meter => meter.begin !== undefined))
-    this.passes = meters.length === 1 && this.past.length === 0 && !this.begins && meters[0]!.pass !== undefined
-    this.countsAll = meters.some(meter => meter.countsAll === true)
-    this.#held = meters.some(meter => meter.needsRelease)
+    this.begins = versions.all.some(version => version.meters.some(meter => meter.rate?.start !== undefined))
+    this.swift = meters.length === 1 && this.past.length === 0 && !this.begins ? meters[0]!.memory : undefined
+    this.countsAll = meters.some(meter => meter.held?.learns !== undefined)
+    this.#held = meters.some(meter => meter.held !== undefined)
   }
 
   #useStates(states: States): void {

@@ -17,14 +17,14 @@ function keyOf(change: Partial<RedisCounterRule>, value: string): string {
 }
 
 describe('the key of a ledger', () => {
-  it('can be read by people', () => {
+  it('the key of a ledger can be read by people', () => {
     expect(keyOf({}, 'u1')).toBe('diana:per-account:account{u1}')
     expect(keyOf({ by: [] }, '')).toBe('diana:per-account:{*}')
     expect(keyOf({ by: ['header:x-a', 'ip'] }, '2:u1::1')).toBe('diana:per-account:header%3Ax-a,ip{2:u1::1}')
     expect(keyOf({ meters: [blockMeter] }, 'u1')).toBe('diana:per-account:account:block{u1}')
   })
 
-  it('is in the slot of its caller, with the era of that slot', () => {
+  it('the key of a ledger is in the slot of its caller, with the era of that slot', () => {
     const eras = new Eras('diana', true)
     for (const caller of ['u1', '', '{x}', '}{', 'é', '\ud800']) {
       const keys = ['one', 'other'].map(id => keyOf({ id }, caller))
@@ -40,11 +40,11 @@ describe('the key of a ledger', () => {
     [{ id: '\ud800' }, { id: '\udbff' }],
     [{}, { meters: [concurrency.meter({ count: 1, periodMs: 0 }, {})] }],
     [{}, { meters: [blockMeter] }],
-  ])('of %o is not that of %o', (one, other) => {
+  ])('the key of %o is not that of %o', (one, other) => {
     expect(Buffer.from(keyOf(one, 'x'))).not.toEqual(Buffer.from(keyOf(other, 'x')))
   })
 
-  it('belongs to one rule and one caller only, which can be read from it', () => {
+  it('the key of a ledger belongs to one rule and one caller only, which can be read from it', () => {
     const unit = fc.constantFrom('a', ':', '{', '}', '%', ',', '*', ';', '7', 'B', '\ud800', '\udc00', 'é')
     const part = fc.string({ unit, maxLength: 4 })
     const whole = fc.tuple(part, fc.array(part, { maxLength: 2 }), part)
@@ -63,7 +63,7 @@ describe('the key of a ledger', () => {
 })
 
 it('an algorithm without Lua cannot count in Redis: creating the counter throws', () => {
-  const { lua: _, ...meter } = Object.assign(
+  const { redis: _, ...meter } = Object.assign(
     Object.create(Object.getPrototypeOf(meters[0]) as object),
     meters[0],
   ) as Meter

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Meter } from '../../algorithms/algorithm.ts'
 import { DianaError } from '../../errors.ts'
+import { isBlock } from '../catch-up.ts'
 import { leaseTermsOf } from '../leases/lease-terms.ts'
 import { canContinue } from '../memory/limit-family.ts'
 import { type FleetCharge, type FleetCounter, type FleetRule, fleetCharge } from '../store.ts'
@@ -58,18 +59,20 @@ export function redisCounter(rule: RedisCounterRule, prefix: string): RedisCount
   const kind = kindOf(meters)
   const tag = [escapePart(id), by.map(escapePart).join(), ...(kind === 'rate' ? [] : [kind])].join(':')
   const levelOf = (meter: Meter, now: number | undefined) => {
-    const { lua, numbers, slots, scale = [], maxWaitUs, most, windowUs, needsRelease, reportUs } = meter
-    if (!lua) throw new DianaError('BAD_RULES', `rule "${id}": its algorithm cannot count in Redis; write count: local`)
+    const { redis, slots, maxWaitUs, migrate, held, rate } = meter
+    if (!redis)
+      throw new DianaError('BAD_RULES', `rule "${id}": its algorithm cannot count in Redis; write count: local`)
     // concurrency slots in Redis are a list of leases, empty at first
-    const stored = needsRelease ? 0 : slots
-    const lease = needsRelease ? { needsRelease, leaseUs: LEASE_MS * 1000 } : {}
-    const waitOptions = maxWaitUs > 0 ? { maxWaitUs } : { reportUs }
-    const shape = [stored, ...scale].join(' ')
-    const timed = now === undefined ? undefined : meter.numbersAt?.(now).numbers
-    return { ...numbers, ...lease, ...waitOptions, ...timed, name: lua.name, slots: stored, most, windowUs, shape }
+    const stored = held ? 0 : slots
+    const lease = held ? { needsRelease: true, leaseUs: LEASE_MS * 1000 } : {}
+    const waitOptions = maxWaitUs > 0 ? { maxWaitUs } : { reportUs: rate?.reportUs }
+    const shape = [stored, ...(migrate?.scale ?? [])].join(' ')
+    const timed = now === undefined ? undefined : redis.numbersAt?.(now).numbers
+    const [name, most, windowUs] = [redis.lua.name, rate?.most, rate?.windowUs]
+    return { ...redis.numbers, ...lease, ...waitOptions, ...timed, name, slots: stored, most, windowUs, shape }
   }
   // calls under way are counted alike by all limits
-  const variants = meters.some(({ needsRelease }) => needsRelease) ? undefined : limitMeters
+  const variants = meters.some(meter => meter.held !== undefined) ? undefined : limitMeters
   // a changed count of the same shape goes on with the same numbers, while the limits of single callers are told apart
   const markAmong = (levels: ReturnType<typeof levelOf>[]) => {
     return markOf(JSON.stringify([prefix, tag, variants ? levels : levels.map(({ name, shape }) => [name, shape])]))
@@ -103,7 +106,7 @@ export function redisCounter(rule: RedisCounterRule, prefix: string): RedisCount
     varies: variants !== undefined,
     since: -1,
     countsSince: -1,
-    needsRelease: meters.some(meter => meter.needsRelease),
+    needsRelease: meters.some(meter => meter.held !== undefined),
     lease: leaseTermsOf(rule),
     ledgerKeyOf: key => `${head}${escapeCaller(key)}}`,
   }
@@ -124,7 +127,7 @@ function timed(
   meters: readonly Meter[],
   describe: (now: number) => RuleDescription,
 ): (clock: () => number) => RuleDescription {
-  const changing = meters.filter(({ numbersAt }) => numbersAt !== undefined)
+  const changing = meters.flatMap(({ redis }) => (redis?.numbersAt ? [redis] : []))
   if (changing.length === 0) {
     const description = describe(0)
     return () => description
@@ -134,7 +137,7 @@ function timed(
   return clock => {
     const now = clock()
     if (description && now >= from && now < until) return description
-    const numbers = changing.map(meter => meter.numbersAt!(now))
+    const numbers = changing.map(redis => redis.numbersAt!(now))
     from = Math.max(...numbers.map(one => one.from))
     until = Math.min(...numbers.map(one => one.until))
     description = describe(now)
@@ -148,8 +151,8 @@ function distinct<T extends { readonly mark: number }>(limits: readonly T[]): T[
 
 /** What is counted: calls over time, calls under way, or nothing but until when a caller is refused. */
 function kindOf(meters: readonly Meter[]): 'rate' | 'held' | 'block' {
-  if (meters.some(({ needsRelease }) => needsRelease)) return 'held'
-  return meters.some(({ costLasting }) => costLasting) ? 'block' : 'rate'
+  if (meters.some(meter => meter.held !== undefined)) return 'held'
+  return meters.some(isBlock) ? 'block' : 'rate'
 }
 
 /** A whole number below 2^53 that identifies a description. */

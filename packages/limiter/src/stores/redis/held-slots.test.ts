@@ -90,7 +90,7 @@ it('the places of a process that died are free after a lease', async () => {
   expect(await other.free()).toBe(2)
 })
 
-it('what is held twice is released twice', async () => {
+it('a slot that is held twice is released twice', async () => {
   const gateway = new Gateway(3)
   await gateway.take()
   await gateway.take()

@@ -59,7 +59,7 @@ async function left(store: RedisStore, counter: RedisCounter, key = 'someone'): 
 }
 
 describe('calls of one turn of the event loop', () => {
-  it('travel together and are decided in order', async () => {
+  it('calls of one turn travel together and are decided in order', async () => {
     const store = createStore()
     const counter = createCounter(store, [perMinute(5)])
     await left(store, counter)
@@ -69,7 +69,7 @@ describe('calls of one turn of the event loop', () => {
     expect(commands.map(([name]) => name)).toEqual(['FCALL'])
   })
 
-  it('travel in several batches when they are many, still in order', async () => {
+  it('many calls of one turn travel in several batches, still in order', async () => {
     const store = createStore()
     const counter = createCounter(store, [perMinute(150)])
     await left(store, counter)
@@ -79,7 +79,7 @@ describe('calls of one turn of the event loop', () => {
     expect(commands.length).toBe(10)
   })
 
-  it('do not wait for the turn to end where few are under way', async () => {
+  it('calls do not wait for the end of the turn while few are under way', async () => {
     const store = createStore()
     const counter = createCounter(store, [perMinute(5)])
     const asked = Promise.all([store.take([charge(counter)]), store.take([charge(counter)])])
@@ -100,7 +100,7 @@ describe('calls of one turn of the event loop', () => {
     expect(await left(store, counter)).toBe(1000 - 2 * 16)
   })
 
-  it('are judged by limits that differ, where a rule has just changed', async () => {
+  it('calls of one turn are judged by different limits if a rule has just changed', async () => {
     const store = createStore()
     const before = createCounter(store, [perMinute(5)])
     const after = createCounter(store, [fixedWindow.meter({ count: 3, periodMs: 3_600_000 }, {})])
@@ -115,7 +115,7 @@ describe('calls of one turn of the event loop', () => {
     ])
   })
 
-  it('are judged even if one has more rules than fit into a batch', async () => {
+  it('a call that has more rules than fit into a batch is judged', async () => {
     const store = createStore()
     const counters = Array.from({ length: 1500 }, (_, i) => createCounter(store, [perMinute(1)], `rule ${i}`))
     const first = await store.take(counters.map(counter => charge(counter)))
@@ -125,7 +125,7 @@ describe('calls of one turn of the event loop', () => {
 })
 
 describe('a call by several rules', () => {
-  it('is charged by none if one refuses', async () => {
+  it('a call is charged by no rule if one refuses', async () => {
     const store = createStore()
     const [wide, narrow] = [
       createCounter(store, [perMinute(10)], 'wide'),
@@ -136,7 +136,7 @@ describe('a call by several rules', () => {
     expect([await left(store, wide), await left(store, narrow)]).toEqual([9, 0])
   })
 
-  it('is exact however much it costs, alone and among others', async () => {
+  it('a call is counted exactly at any cost, alone and among others', async () => {
     const store = createStore()
     const most = 2 ** 53 - 1
     const counter = createCounter(store, [perMinute(most)])
@@ -151,7 +151,7 @@ describe('a call by several rules', () => {
     expect([alone, other, third].map(({ remaining }) => remaining[0])).toEqual([most - large, most - large, most - 1])
   })
 
-  it('is not refused by a rule in shadow, which counts nothing then', async () => {
+  it('a call is not refused by a rule in shadow, which counts nothing then', async () => {
     const store = createStore()
     const wide = createCounter(store, [perMinute(10)], 'wide')
     const shadow = createCounter(store, [perMinute(1)], 'shadow', false)
@@ -161,7 +161,7 @@ describe('a call by several rules', () => {
     expect([second.fits, await left(store, wide), await left(store, shadow)]).toEqual([false, 8, 0])
   })
 
-  it('can be taken back', async () => {
+  it('a call by several rules can be refunded', async () => {
     const store = createStore()
     const counters = [createCounter(store, [perMinute(10)], 'a'), createCounter(store, [perMinute(5)], 'b')]
     const charges = counters.map(counter => charge(counter, 'someone', 2))
@@ -170,7 +170,7 @@ describe('a call by several rules', () => {
     expect(await Promise.all(counters.map(counter => store.keys(counter, 10)))).toEqual([[], []])
   })
 
-  it('is forgotten by a reset', async () => {
+  it('a call by several rules is forgotten by a reset', async () => {
     const store = createStore()
     const counter = createCounter(store, [perMinute(1)])
     await store.take([charge(counter)])
@@ -180,7 +180,7 @@ describe('a call by several rules', () => {
 })
 
 describe('what may go wrong', () => {
-  it('any other error reaches all who asked', async () => {
+  it('any other error of Redis reaches all callers', async () => {
     const failing = new RedisStore(() => Promise.reject(new Error('OOM command not allowed')))
     stores.push(failing)
     const counter = createCounter(failing, [perMinute(10)])
@@ -261,7 +261,7 @@ describe('what may go wrong', () => {
     }
   })
 
-  it('what is no ledger and no era of ours counts as nothing', async () => {
+  it('a value that is no ledger and no era of Diana counts as nothing', async () => {
     const store = createStore()
     const counter = createCounter(store, [perMinute(10)])
     for (const key of [counter.ledgerKeyOf('someone'), 'diana:era']) {
@@ -313,7 +313,7 @@ describe('keys', () => {
     },
   )
 
-  it('expire though another program has taken their expiry away', async () => {
+  it('keys expire though another program has taken their expiry away', async () => {
     const store = createStore({ now: undefined })
     const counter = createCounter(store, [tokenBucket.meter({ count: 10, periodMs: 1000 }, {})])
     await store.take([charge(counter)])
@@ -324,18 +324,22 @@ describe('keys', () => {
     })
   })
 
-  it('of another prefix are another count', async () => {
+  it('keys of another prefix are another count', async () => {
     const [one, other] = [createStore(), createStore({ prefix: 'other' })]
     const [counter, otherCounter] = [createCounter(one, [perMinute(1)]), createCounter(other, [perMinute(1)])]
     const answers = [await one.take([charge(counter)]), await other.take([charge(otherCounter)])]
     expect(answers.map(({ allowed }) => allowed)).toEqual([true, true])
   })
 
-  it('are shared by processes whose libraries differ', async () => {
+  it('keys are shared by processes whose libraries differ', async () => {
     const [one, other] = [createStore(), createStore()]
     const counter = createCounter(one, [perMinute(10)])
     const log = slidingLog.meter({ count: 10, periodMs: 1000 }, {})
-    createCounter(other, [Object.assign(log, { lua: { ...log.lua!, name: 'own-log' } })], 'more')
+    createCounter(
+      other,
+      [Object.assign(log, { redis: { ...log.redis!, lua: { ...log.redis!.lua, name: 'own-log' } } })],
+      'more',
+    )
     const otherCounter = createCounter(other, [perMinute(10)])
     for (let call = 0; call < 4; call++) {
       await one.take([charge(counter)])
@@ -347,7 +351,7 @@ describe('keys', () => {
 })
 
 describe('callers', () => {
-  it('of one rule are listed, however they and others are called', async () => {
+  it('the callers of one rule are listed, whatever their names', async () => {
     const store = createStore()
     const [counter, other] = ['rule', 'rule*'].map(id => createCounter(store, [perMinute(5)], id)) as [
       RedisCounter,
@@ -361,7 +365,7 @@ describe('callers', () => {
     expect((await store.keys(counter, 3)).length).toBe(3)
   })
 
-  it('have a key that people can read', async () => {
+  it('a caller has a key that people can read', async () => {
     const store = createStore()
     const counter = store.createCounter({
       id: 'login',
@@ -376,7 +380,7 @@ describe('callers', () => {
 })
 
 describe('a state of many numbers', () => {
-  it('is kept whole', async () => {
+  it('a state of many numbers is kept whole', async () => {
     const store = createStore()
     const meters = [1, 2, 3].map(days => slidingLog.meter({ count: 1000, periodMs: days * 86_400_000 }, {}))
     const counter = createCounter(store, [...meters, concurrency.meter({ count: 7, periodMs: 0 }, {})])

@@ -122,7 +122,8 @@ export class RedisStore implements SharedStore {
   }
 
   createCounter(rule: RedisCounterRule): RedisCounter {
-    for (const { lua } of rule.meters) {
+    for (const { redis } of rule.meters) {
+      const lua = redis?.lua
       if (!lua || this.#luaAlgorithms.get(lua.name) === lua) continue
       this.#luaAlgorithms.set(lua.name, lua)
       this.#engine = undefined

@@ -153,7 +153,7 @@ function numbersOf(charge: Amendment['charges'][number]): readonly number[] {
 /** What is known to be used and what is missing of a level, its period, and how much still counts at how many moments to come. */
 function catchUpNumbers({ known, missing, later = [] }: LevelCatchUp, meter: Meter | undefined): number[] {
   const counts = later.flatMap(one => [Math.round(one.afterUs), one.known, one.missing])
-  return [known, missing, meter?.windowUs ?? 0, later.length, ...counts]
+  return [known, missing, meter?.rate?.windowUs ?? 0, later.length, ...counts]
 }
 
 function settlementNumbers({ reservation, cost, moment, wait = 0, actual, until, overrun }: RedisSettlement): number[] {

@@ -32,5 +32,5 @@ export class UsedVersions {
 }
 
 function longestOf({ meters }: RedisCounter): number {
-  return Math.max(0, ...meters.map(({ scale }) => scale?.[0] ?? 0))
+  return Math.max(0, ...meters.map(({ migrate }) => migrate?.scale[0] ?? 0))
 }

@@ -114,7 +114,7 @@ function refundsAtMost(subject: WalkedMeter, steps: readonly Dice[], start: numb
     const refunded = kept.clone()
     const later = nextMoment(now, [kind % 8, size], subject.limit, 0)
     refunded.giveBack(later, cost, moment)
-    if (subject.meter.begin && momentsAfter(later, subject).some(at => without.idleAt() <= at)) return
+    if (subject.meter.rate?.start && momentsAfter(later, subject).some(at => without.idleAt() <= at)) return
     const [earliest, latest] = [passesOf(without, later, subject), passesOf(kept, later, subject)]
     passesOf(refunded, later, subject).forEach((passes, i) => {
       const isBetween = passes >= earliest[i]! - toleranceUs && passes <= latest[i]! + toleranceUs
@@ -128,13 +128,13 @@ function refundsAtMost(subject: WalkedMeter, steps: readonly Dice[], start: numb
 
 function passAgrees(subject: WalkedMeter, steps: readonly Dice[], start: number): void {
   const { meter } = subject
-  if (!meter.pass) return
+  if (!meter.memory) return
   const state = new Float64Array(meter.slots)
   const result: PassResult = { delay: 0, remaining: 0, idleAt: 0 }
   walk(subject, start, steps, (key, now, cost) => {
     if (cost === 0) return
     const before = state.slice()
-    const passes = meter.pass!(state, 0, now, cost, result)
+    const passes = meter.memory!.pass(state, 0, now, cost, result)
     assert.equal(passes, key.delay(now, cost) === 0, `whether cost ${cost} passes at ${now}`)
     if (!passes) assert.equal(result.delay, key.delay(now, cost), 'the delay of a refused call')
     if (!passes) assert.deepEqual(state, before, 'the state after a refused call')
@@ -154,7 +154,7 @@ function takenOf(key: OneKey, now: number, cost: number): OneKey {
 async function luaAgrees(rule: TimelineRule, algorithm: Algorithm, send: SendCommand, walks: number): Promise<void> {
   const compiled = compileRule(rule, {}, [algorithm])
   assert.ok(
-    compiled.meters.every(({ lua }) => lua),
+    compiled.meters.every(({ redis }) => redis),
     'a meter has no Lua, so its rules are counted in one process only',
   )
   for (let seed = 1; seed <= walks; seed++) {

@@ -36,7 +36,7 @@ export class LeasingStore {
   createCounter({ id, meters, lease }: FleetRule): FleetCounter {
     const known = this.#counters.get(id)
     if (known) return known
-    const needsRelease = meters.some(meter => meter.needsRelease)
+    const needsRelease = meters.some(meter => meter.held !== undefined)
     const counter = { meters, needsRelease, lease: leaseTermsOf({ meters, lease }), keys: new Map<string, Key>() }
     this.#counters.set(id, counter)
     return counter

@@ -29,7 +29,7 @@ export interface Uncertainty {
   readonly tickUs: number
   /** A call came in [x, x + width). */
   readonly widthUs: number
-  /** Calls up to so much later may have come before it. */
+  /** The longest time by which a later call may have come before it. */
   readonly aheadUs: number
 }
 

@@ -1,4 +1,4 @@
-import type { CompiledRule } from 'diana-limiter/gateway'
+import type { CompiledRule, Shape } from 'diana-limiter/gateway'
 import { type Ceiling, createCeiling } from './ceiling.ts'
 import { createFloor, type Floor, type Uncertainty } from './floor.ts'
 import { SlotsInUse } from './slots-in-use.ts'
@@ -28,12 +28,12 @@ export function createLevels(rule: CompiledRule, uncertainty: Uncertainty): Leve
   const cost = fixedCostOf(rule)
   return rule.meters.map((meter, level): LevelBounds => {
     const none = { floor: undefined, ceiling: undefined, ceilingOfAll: undefined, slots: undefined }
-    if (meter.needsRelease) {
+    if (meter.held !== undefined) {
       const units = rule.limits[level]!.count
       const waitUs = rule.queueSize > 0 ? rule.queueTimeoutMs * 1000 : 0
       return { ...none, largest: units, slots: new SlotsInUse(units, waitUs, uncertainty) }
     }
-    const { envelope } = meter
+    const envelope = meter.rate?.envelope
     const noFloor = createFloor(undefined, 0, uncertainty)
     if (envelope === undefined || (envelope.onlyForCost1 && cost !== 1)) {
       return { ...none, largest: Number.POSITIVE_INFINITY, floor: noFloor }
@@ -55,10 +55,7 @@ export function createLevels(rule: CompiledRule, uncertainty: Uncertainty): Leve
 }
 
 /** Converts a shape to calls that cost `cost` units each. */
-function scaledBy<S extends NonNullable<NonNullable<CompiledRule['meters'][number]['envelope']>['ceiling']>>(
-  shape: S,
-  cost: number,
-): S {
+function scaledBy<S extends Shape>(shape: S, cost: number): S {
   if (cost <= 1) return shape
   if (shape.kind === 'bucket') return { ...shape, units: shape.units / cost, perUs: shape.perUs / cost }
   return { ...shape, units: Math.floor(shape.units / cost) }

@@ -46,16 +46,16 @@ async function countOver(target: RedisTarget): Promise<number[]> {
 }
 
 describe('Redis is reached', () => {
-  it('by a URL', async () => {
+  it('Redis is reached by a URL', async () => {
     expect(await countOver(`redis://${server.authority}`)).toEqual([7, 7])
   })
 
-  it('by a URL with a database', async () => {
+  it('Redis is reached by a URL with a database', async () => {
     await countOver(`redis://${server.authority}/3`)
     expect(await server.client.info('keyspace')).toContain('db3:')
   })
 
-  it('by a URL with a user, and not with a wrong password', async () => {
+  it('Redis is reached by a URL with a user, and not with a wrong password', async () => {
     await server.client.call('ACL', 'SETUSER', 'diana', 'on', '>p@ss', '~*', '+@all')
     expect(await countOver(`redis://diana:p%40ss@${server.authority}`)).toEqual([7, 7])
     const { send, close } = await connectRedis(`redis://diana:wrong@${server.authority}`)
@@ -63,13 +63,13 @@ describe('Redis is reached', () => {
     await expect(vi.waitFor(() => send(['PING']), { timeout: 300 })).rejects.toThrow()
   })
 
-  it('by a user who may do no more than is needed', async () => {
+  it('Redis is reached by a user who may do no more than is needed', async () => {
     const may = ['~diana:*', '~p0*', '+evalsha', '+eval', '+mget', '+set', '+unlink', '+time', '+info']
     await server.client.call('ACL', 'SETUSER', 'little', 'on', '>secret', ...may)
     expect(await countOver(`redis://little:secret@${server.authority}`)).toEqual([7, 7])
   })
 
-  it('by the path of a socket', async () => {
+  it('Redis is reached by the path of a socket', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'diana-socket-'))
     const path = join(folder, 'redis.sock')
     const probe = new Redis(path, { lazyConnect: true, retryStrategy: () => 20 })
@@ -85,7 +85,7 @@ describe('Redis is reached', () => {
     expect(await countOver(path)).toEqual([7, 7])
   })
 
-  it('by a URL over TLS, where the certificate is trusted', async () => {
+  it('Redis is reached by a URL over TLS if the certificate is trusted', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'diana-tls-'))
     const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'certificate.pem')]
     const subject = ['-subj', '/CN=127.0.0.1', '-addext', 'subjectAltName=IP:127.0.0.1']
@@ -114,38 +114,38 @@ describe('Redis is reached', () => {
     expect(await countOver(`rediss://127.0.0.1:${port}`)).toEqual([7, 7])
   })
 
-  it('by the URLs of a Cluster', async () => {
+  it('Redis is reached by the URLs of a Cluster', async () => {
     expect(await countOver(cluster.urls)).toEqual([7, 7])
   })
 
-  it("by an ioredis client of the application's", async () => {
+  it('Redis is reached by an ioredis client of the application', async () => {
     expect(await countOver(server.client)).toEqual([7, 7])
     expect(server.client.status).toBe('ready')
   })
 
-  it("by an ioredis Cluster of the application's", async () => {
+  it('Redis is reached by an ioredis Cluster of the application', async () => {
     expect(await countOver(cluster.client)).toEqual([7, 7])
   })
 
-  it("by a node-redis client of the application's", async () => {
+  it('Redis is reached by a node-redis client of the application', async () => {
     const client = createClient({ url: `redis://${server.authority}` })
     await client.connect()
     closing.push(() => client.close())
     expect(await countOver(client)).toEqual([7, 7])
   })
 
-  it("by a node-redis cluster of the application's", async () => {
+  it('Redis is reached by a node-redis cluster of the application', async () => {
     const client = createCluster({ rootNodes: cluster.urls.map(url => ({ url })) })
     await client.connect()
     closing.push(() => client.close())
     expect(await countOver(client)).toEqual([7, 7])
   })
 
-  it('by a function', async () => {
+  it('Redis is reached by a function', async () => {
     expect(await countOver(([name, ...args]) => server.client.call(name!, ...args))).toEqual([7, 7])
   })
 
-  it('by Sentinels', async () => {
+  it('Redis is reached by Sentinels', async () => {
     const { url, stop } = await startSentinel(server)
     closing.push(stop)
     expect(await countOver(url)).toEqual([7, 7])
@@ -163,7 +163,7 @@ describe('a target that cannot be used', () => {
     {},
     undefined,
     7,
-  ])('%j is a clear error', async target => {
+  ])('a target that cannot be used is a clear error: %j', async target => {
     await expect(connectRedis(target as unknown as RedisTarget)).rejects.toThrow('store.redis must be a URL such as')
   })
 

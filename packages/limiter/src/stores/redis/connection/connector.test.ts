@@ -32,21 +32,21 @@ async function answersWithin(url: string, ms: number): Promise<void> {
 }
 
 describe('a name of several addresses', () => {
-  it('reaches Redis though its first address neither accepts nor refuses', async () => {
+  it('a name of several addresses reaches Redis though its first address neither accepts nor refuses', async () => {
     const hole = await startBlackHole('127.0.0.2', port)
     closing.push(() => hole.close())
     resolveTo('127.0.0.2', '127.0.0.1')
     await answersWithin(`redis://redis.test:${port}`, 900)
   })
 
-  it('reaches Redis at once though its first addresses refuse', async () => {
+  it('a name of several addresses reaches Redis at once though its first addresses refuse', async () => {
     resolveTo('127.0.0.3', '127.0.0.4', '127.0.0.1')
     await answersWithin(`redis://redis.test:${port}`, 300)
   })
 })
 
 describe('a connect', () => {
-  it('fails at once when every address refuses', async () => {
+  it('a connect fails at once when every address refuses', async () => {
     resolveTo('127.0.0.3', '127.0.0.4')
     const connector = new RedisConnector({ host: 'redis.test', port })
     const since = performance.now()
@@ -56,7 +56,7 @@ describe('a connect', () => {
     expect(connector.firstError?.message).toContain('ECONNREFUSED')
   })
 
-  it('fails after a second when nothing answers, and leaves no socket behind', async () => {
+  it('a connect fails after a second when nothing answers, and leaves no socket behind', async () => {
     const hole = await startBlackHole('127.0.0.2', port)
     closing.push(() => hole.close())
     const connector = new RedisConnector({ host: '127.0.0.2', port })
@@ -66,7 +66,7 @@ describe('a connect', () => {
     expect(connector.firstError?.message).toBe('connect ETIMEDOUT')
   })
 
-  it('that is closed meanwhile is given up', async () => {
+  it('a connect that is closed meanwhile is given up', async () => {
     const hole = await startBlackHole('127.0.0.2', port)
     closing.push(() => hole.close())
     const connector = new RedisConnector({ host: '127.0.0.2', port })
@@ -75,7 +75,7 @@ describe('a connect', () => {
     expect((await connecting).destroyed).toBe(true)
   })
 
-  it('reports a name that cannot be resolved', async () => {
+  it('a connect reports a name that cannot be resolved', async () => {
     vi.spyOn(dns, 'lookup').mockRejectedValue(Object.assign(new Error('getaddrinfo ENOTFOUND redis.test')))
     const connector = new RedisConnector({ host: 'redis.test', port })
     expect((await connector.connect()).destroyed).toBe(true)

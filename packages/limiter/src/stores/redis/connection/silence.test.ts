@@ -69,7 +69,7 @@ describe.concurrent('a connection to Redis that has become silent', () => {
     },
   )
 
-  it('is replaced within a second when a NAT has forgotten it, while new connections work', async ({
+  it('a connection that a NAT has forgotten is replaced within a second, while new connections work', async ({
     onTestFinished,
   }) => {
     const { relay, limiters } = await startFleet(1, onTestFinished)
@@ -80,7 +80,7 @@ describe.concurrent('a connection to Redis that has become silent', () => {
     expect(Math.max(...back), `${back}`).toBeLessThan(1000)
   })
 
-  it('is replaced if it never answers from the start', async ({ onTestFinished }) => {
+  it('a connection that never answers is replaced', async ({ onTestFinished }) => {
     const relay = await startRelay(server.authority)
     onTestFinished(() => relay.close())
     relay.silence(true)
@@ -96,7 +96,9 @@ describe.concurrent('a connection to Redis that has become silent', () => {
     expect(Math.max(...back), `${back}`).toBeLessThan(1000)
   })
 
-  it('is replaced about twice a second as long as the new ones are silent too', async ({ onTestFinished }) => {
+  it('a silent connection is replaced about twice a second while new ones are silent, too', async ({
+    onTestFinished,
+  }) => {
     const { relay, limiters } = await startFleet(1, onTestFinished)
     const before = relay.accepted
     relay.silence(true)

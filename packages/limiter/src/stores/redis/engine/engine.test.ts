@@ -63,7 +63,7 @@ async function take(store: RedisStore, counter: RedisCounter, key = 'ann'): Prom
 }
 
 describe('the function library', () => {
-  it('is loaded by the first batch, and called from then on', async () => {
+  it('the function library is loaded by the first batch, and called from then on', async () => {
     const store = createStore(overServer)
     const counter = perDay(store)
     expect([await take(store, counter), await take(store, counter)]).toEqual([9, 8])
@@ -71,7 +71,7 @@ describe('the function library', () => {
     expect(commands).toEqual(['FCALL', 'FUNCTION LOAD', 'FCALL', 'FCALL', 'FCALL'])
   })
 
-  it('is loaded once by batches that run at the same time', async () => {
+  it('the function library is loaded once by batches that run at the same time', async () => {
     const store = createStore(overServer)
     const counter = perDay(store, 200)
     await Promise.all(Array.from({ length: 100 }, () => take(store, counter)))
@@ -79,7 +79,7 @@ describe('the function library', () => {
     expect(commands.filter(command => command === 'FUNCTION LOAD')).toHaveLength(1)
   })
 
-  it('is loaded again after FUNCTION FLUSH, and no call is counted twice', async () => {
+  it('the function library is loaded again after FUNCTION FLUSH, and no call is counted twice', async () => {
     const store = createStore(overServer)
     const counter = perDay(store)
     await take(store, counter)
@@ -89,7 +89,7 @@ describe('the function library', () => {
     expect(commands).not.toContain('EVALSHA')
   })
 
-  it('that another process has loaded meanwhile is used', async () => {
+  it('a function library that another process has loaded meanwhile is used', async () => {
     const engine = engineWith([])
     const send: SendCommand = async command => {
       if (command[0] === 'FUNCTION') await server.client.call('FUNCTION', 'LOAD', engine.library)
@@ -100,7 +100,7 @@ describe('the function library', () => {
     expect(commands.at(-1)).toBe('FCALL')
   })
 
-  it('is used by a replica that has become the master', async () => {
+  it('the function library is used by a replica that has become the master', async () => {
     const replica = await startRedis()
     await replica.client.config('SET', 'appendonly', 'no')
     closing.push(
@@ -117,7 +117,7 @@ describe('the function library', () => {
     expect(await take(promoted, perDay(promoted))).toBe(8)
   })
 
-  it('keeps nothing of a run that failed', async () => {
+  it('the function library keeps nothing of a run that failed', async () => {
     const store = createStore(overServer)
     const counter = perDay(store)
     await take(store, counter)
@@ -134,7 +134,7 @@ describe('a user of Redis who may not use functions', () => {
   it.each([
     ['load them', ['+fcall']],
     ['call them', []],
-  ])('who may not %s gets the script, which is reported once', async (_, more) => {
+  ])('a user of Redis who may not %s gets the script, which is reported once', async (_, more) => {
     await server.client.call('ACL', 'SETUSER', 'little', 'reset', 'on', '>secret', '~diana:*', ...needed, ...more)
     const client = new Redis(`redis://little:secret@${server.authority}`)
     closing.push(() => client.disconnect())
@@ -152,7 +152,7 @@ describe('a user of Redis who may not use functions', () => {
 })
 
 describe('a Redis without functions', () => {
-  it('runs the script, which is sent again when Redis has forgotten it', async () => {
+  it('a Redis without functions runs the script, which is sent again when Redis has forgotten it', async () => {
     const store = createStore(noFunctions)
     const counter = perDay(store)
     expect(await take(store, counter)).toBe(9)
@@ -162,14 +162,14 @@ describe('a Redis without functions', () => {
     expect(commands).toEqual(['FCALL', 'EVALSHA', 'EVAL', 'EVALSHA', 'EVALSHA', 'EVAL', 'EVALSHA'])
   })
 
-  it('counts together with processes that use functions', async () => {
+  it('a Redis without functions counts together with processes that use functions', async () => {
     const [old, current] = [createStore(noFunctions), createStore(overServer)]
     const counters = [perDay(old), perDay(current)] as const
     const left = [await take(old, counters[0]), await take(current, counters[1]), await take(old, counters[0])]
     expect(left).toEqual([9, 8, 7])
   })
 
-  it('answers as the store in memory does, in random steps', async () => {
+  it('a Redis without functions answers as the store in memory does, in random steps', async () => {
     const seed = Date.now() % 1_000_000
     const differences = await seededWalks({ send: noFunctions, seed, steps: randomRuns(500) })
     expect({ seed, differences }).toEqual({ seed, differences: [] })
@@ -207,14 +207,14 @@ describe('a Cluster', () => {
         return client as never
       },
     ],
-  ])('given by %s has the library on every master, also after one has lost it', async (_, target) => {
+  ])('a Cluster given by %s has the library on every master, also after one has lost it', async (_, target) => {
     await Promise.all(cluster.nodes.map(node => node.call('FUNCTION', 'FLUSH')))
     await countOver(await target())
   })
 })
 
 describe('a client of node-redis', () => {
-  it('calls functions', async () => {
+  it('a client of node-redis calls functions', async () => {
     const client = createClient({ url: `redis://${server.authority}` })
     await client.connect()
     closing.push(() => client.destroy())
@@ -249,9 +249,7 @@ function quotaMeter(count: number): Meter {
   return {
     slots: 2,
     maxWaitUs: 0,
-    needsRelease: false,
-    lua: quota,
-    numbers: { count },
+    redis: { lua: quota, numbers: { count } },
     delay: (state, at, _, cost) => (state[at]! + cost <= count ? 0 : Number.POSITIVE_INFINITY),
     take: (state, at, now, cost) => {
       state[at]! += cost
@@ -269,7 +267,7 @@ describe("an application's own algorithm", () => {
   it.each([
     ['functions', overServer],
     ['the script', noFunctions],
-  ])('counts in Redis by %s, with constants in capitals and text that names them', async (_, send) => {
+  ])('an own algorithm counts in Redis by %s, with constants in capitals and text that names them', async (_, send) => {
     const store = createStore(send)
     const rule = { id: 'own', meters: [quotaMeter(3)], algorithm: 'own-quota', enforced: true }
     const counter = store.createCounter(rule)
@@ -277,9 +275,9 @@ describe("an application's own algorithm", () => {
     expect([...left, await take(store, counter)]).toEqual([2, 1, 0, 0])
   })
 
-  it('that cannot be compiled reports where it is wrong', async () => {
+  it('an algorithm that cannot be compiled reports the place of its mistake', async () => {
     const store = createStore(overServer)
-    const meters = [{ ...quotaMeter(3), lua: { name: 'broken', lua: 'return moves[' } }]
+    const meters = [{ ...quotaMeter(3), redis: { lua: { name: 'broken', lua: 'return moves[' }, numbers: {} } }]
     const counter = store.createCounter({ id: 'own', meters, algorithm: 'broken', enforced: true })
     await expect(take(store, counter)).rejects.toThrow(/compil/i)
   })
