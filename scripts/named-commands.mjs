@@ -58,6 +58,11 @@ export const commands = {
       ),
       env: { FLEET_SCENES: '200' },
     },
+    prove: {
+      about: 'every state of the model of a fleet, for 2 and 3 processes; faults of before must be found',
+      takes: '10 min',
+      run: ['model/prove.mjs'],
+    },
     reserve: {
       about: 'five processes reserve and settle calls of unknown cost on one Redis, and one is killed',
       takes: '10 s',

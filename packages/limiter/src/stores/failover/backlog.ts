@@ -75,6 +75,17 @@ export class Backlog {
     else if (before) this.#insert({ counter, key, table, cost, before })
   }
 
+  /** The same for a charge that was counted before all others which are owed, so before their states. */
+  addEarlier(charge: SharedCharge, before: KeyState | undefined): void {
+    const { counter, key, cost } = charge
+    const unreported = this.#find(counter, key)
+    if (!unreported) this.add(charge, before)
+    else {
+      unreported.cost += cost
+      unreported.before = before ?? unreported.before
+    }
+  }
+
   /** The store has counted a charge after all; or the place of a call that has ended is free. */
   cancel(charge: SharedCharge, now: number): void {
     const { counter, key, cost } = charge

@@ -120,6 +120,8 @@ export class FailoverStore {
     answered: (asked, answer) => this.#answered(asked, answer),
     failed: (asked, error) => this.#unanswered(asked, error),
   }
+  /** The permits that were used in advance and not reported when the store went away, and what was counted before. */
+  #usedLeases: { readonly charge: SharedCharge; readonly before: KeyState | undefined }[] = []
   /** Charges as the store was last asked about, to ask it again. */
   #latest: readonly SharedCharge[] = []
 
@@ -295,7 +297,7 @@ export class FailoverStore {
     // others may still count by themselves: this process keeps to its part, and the store knows of all it admits
     const before = charges.map(charge => this.#backlog.stateBefore(charge))
     if (!this.#fallback.take(charges, now)) return false
-    const isAsked = charges.map(({ counter }) => this.#isReporting || !refills(counter))
+    const isAsked = charges.map(({ counter }) => this.#isReporting || !(this.#isReminding || refills(counter)))
     const pick = <T>(all: readonly T[], asked: boolean): T[] => all.filter((_, i) => isAsked[i] === asked)
     const owe = (): true => this.#owe(pick(charges, false), pick(before, false))
     if (!isAsked.includes(true)) return owe()
@@ -511,12 +513,28 @@ export class FailoverStore {
     this.#fallback.follow([charge], used > 0, false, this.#options.now())
   }
 
-  /** What is held here may be used to its end while the store is away: it counts as used from the beginning. */
-  #keepLeases(): void {
-    for (const { lease, cost } of this.#leases.unreported()) {
-      const charge = sharedCharge(lease.counter, lease.like.table, lease.like.whenStoreDown)
-      this.#fallback.hold(Object.assign(charge, { key: lease.key, cost }), this.#options.now())
+  /** Counts the permits that were used in advance here, too: the store has set them aside, and the share is of what is left beside them. */
+  #suspendLeases(): void {
+    const now = this.#options.now()
+    this.#usedLeases = this.#leases.suspend(now).map(({ lease, used }) => {
+      const { table, whenStoreDown } = lease.like
+      const charge = Object.assign(sharedCharge(lease.counter, table, whenStoreDown), { key: lease.key, cost: used })
+      const before = this.#backlog.stateBefore(charge)
+      this.#fallback.hold(charge, now)
+      return { charge, before }
+    })
+  }
+
+  /**
+   * The store has lost what it had set aside. Other processes saw that as counted, but a bucket may have refilled it since, before it was
+   * used: so the uses are owed.
+   */
+  #oweLeases(): void {
+    for (const { charge, before } of this.#usedLeases) {
+      if (isCountedHere(charge) && refills(charge.counter)) this.#backlog.addEarlier(charge, before)
     }
+    this.#usedLeases = []
+    this.#leases.forgetAll(this.#options.now())
   }
 
   /** Judges a call whose answer is late, though the store is not away, by what it last said is left. */
@@ -576,7 +594,7 @@ export class FailoverStore {
     const now = this.#options.now()
     const askedAt = this.#deadline.waitingSince ?? now
     // an error that comes long after the question: this process was stalled, and does not know what it has missed
-    this.#keepLeases()
+    this.#suspendLeases()
     this.#fallback.begin(awayAt ?? now, awayAt === undefined && now - askedAt > STALL_US)
     this.#recovery.begin()
     // the store can be asked
@@ -588,7 +606,6 @@ export class FailoverStore {
   /** What the store had counted is told to it again, by all processes together as after any outage. */
   #lost(): void {
     this.#hasLost = true
-    this.#leases.forgetAll(this.#options.now())
     this.#switch(classifyError(new CountsLost()))
   }
 
@@ -625,6 +642,7 @@ export class FailoverStore {
   /** Reports to the store what it had counted, before any process adds what it has never known. */
   async #remind(era: string | undefined): Promise<void> {
     this.#hasLost = false
+    this.#oweLeases()
     this.#backlog.recall(era)
     await remind(this.#store, this.#fallback.known(this.#options.now)).catch(error => {
       this.#hasLost = true
@@ -671,8 +689,18 @@ export class FailoverStore {
     return code === 'STORE_SILENT' || message.includes('ETIMEDOUT')
   }
 
+  /**
+   * True if the store has lost its counts, and not all processes are known to have reported what it had counted. It takes the largest of
+   * these reports, so what it counts of a call before is lost with the next report.
+   */
+  get #isReminding(): boolean {
+    return this.#hasLost || this.#remindedEra === this.#gatheredEra
+  }
+
   #recovered(): void {
     this.#isRejoining = false
+    this.#remindedEra = undefined
+    this.#usedLeases = []
     this.#confirmReports()
     this.#breaker.reset()
     this.#health.end()
