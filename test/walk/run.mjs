@@ -1,26 +1,33 @@
 #!/usr/bin/env node
-// npm run long -- walk [--steps N] [--seed N]
-// Random walks over calls, refunds, resets, blocks and reloads, on memory and on a real Redis, whose answers must be equal.
+// npm run long -- walk [--steps N] [--seed N] [--api | --memory]
+// Random walks over calls, refunds, settled costs, resets, blocks and reloads, on memory and on a real Redis, whose answers must be equal:
+// below the public API or, with --api, through it, also with plans, overrides, credit and rules that leave and come back. With --memory
+// only a limiter that counts in memory walks, and its answers are compared with an exact list of calls, as they are with --api.
 import { startRedis } from '../accuracy/redis.mjs'
 import { buildPackages, mistake, readArguments, text, wholeNumber } from '../helpers/command.mjs'
 
-const usage = 'usage: npm run long -- walk [--steps N] [--seed N]'
+const usage = 'usage: npm run long -- walk [--steps N] [--seed N] [--api | --memory]'
 
-const { steps, seed } = readArguments(usage, { steps: text('100000'), seed: text() }, values => {
+const flag = { type: 'boolean', default: false }
+const definitions = { steps: text('100000'), seed: text(), api: flag, memory: flag }
+const { steps, seed, api, memory } = readArguments(usage, definitions, values => {
   const seed = values.seed ?? String(Date.now() % 1_000_000)
   if (!/^\d{1,9}$/.test(seed)) mistake('--seed must be a whole number')
-  return { steps: wholeNumber('steps', values.steps), seed: Number(seed) }
+  if (values.api && values.memory) mistake('--api and --memory cannot be combined')
+  return { ...values, steps: wholeNumber('steps', values.steps), seed: Number(seed) }
 })
 
 buildPackages()
-const { seededWalks } = await import('../../packages/limiter/dist/testing/seeded-walks.js')
-const redis = await startRedis()
-const differences = await seededWalks({
-  ...{ steps, seed, send: ([command, ...args]) => redis.client.call(command, ...args) },
-  onProgress: (done, found) =>
-    process.stderr.isTTY && process.stderr.write(`\r${done} of ${steps}, ${found} differences`),
-})
-await redis.close()
+const { limiterWalks, seededWalks } = await import('../../packages/limiter/dist/testing/seeded-walks.js')
+const redis = memory ? undefined : await startRedis()
+const send = ([command, ...args]) => redis.client.call(command, ...args)
+const onProgress = (done, found) =>
+  process.stderr.isTTY && process.stderr.write(`\r${done} of ${steps}, ${found} differences`)
+const differences =
+  api || memory
+    ? await limiterWalks({ steps, seed, onProgress, redis: redis && { url: redis.target.socket, send } })
+    : await seededWalks({ steps, seed, onProgress, send })
+await redis?.close()
 for (const { walk, step, algorithms, error } of differences.slice(0, 5)) {
   console.error(`\nwalk ${walk}, step ${step}, rules by ${algorithms.join(', ')}: ${error.message}`)
 }

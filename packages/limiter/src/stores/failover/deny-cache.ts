@@ -82,6 +82,11 @@ export class DenyCache {
       this.#othersForgottenAt = now
     }
     this.#forgottenAt.set(key, now)
+    this.allow(counter, key)
+  }
+
+  /** A call of a key may pass, as the store has answered. */
+  allow(counter: FleetCounter, key: string): void {
     if (this.#denials.get(counter)?.delete(key)) this.#size--
   }
 

@@ -506,7 +506,7 @@ export class FailoverStore {
     })
     charge.fits = !delays.some(delay => delay > 0)
     // permits that this process holds may cover a later call, so the key is not used up yet
-    if (charge.fits || answer.amount > 0) this.#denials.forget(counter, key, this.#options.now())
+    if (charge.fits || answer.amount > 0) this.#denials.allow(counter, key)
     else this.#denials.learn([charge], askedAt)
     Object.assign(charge, { cost: Math.max(1, used), fits: true })
     this.#fallback.follow([charge], used > 0, false, this.#options.now())
