@@ -37,7 +37,8 @@ export const commands = {
       env: { DIANA_DASHBOARD_LONG: '1' },
     },
     walk: {
-      about: '100,000 random steps on memory and Redis (or --on ledgers), which must give the same answers',
+      about:
+        '100,000 random steps on memory and Redis (or --on ledgers), which must give the same answers; --api: through the public API',
       takes: '2 min',
       run: ['test/walk/run.mjs'],
     },

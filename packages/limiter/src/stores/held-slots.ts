@@ -130,7 +130,7 @@ export class HeldSlots<Counter extends LedgerNames> {
     for (const { counter, key, cost, moment, wait = 0 } of refunds) {
       if (!counter.needsRelease) continue
       const id = idOf(counter as Counter, key)
-      if (moment - wait > (this.#resets.get(id) ?? -1)) this.#change(id, 0, -cost)
+      if (moment - wait >= (this.#resets.get(id) ?? -1)) this.#change(id, 0, -cost)
     }
   }
 

@@ -80,6 +80,8 @@ export interface FleetRefund {
   readonly moment: number
   /** How long before that moment it was charged; 0 if left out. */
   readonly wait?: number | undefined
+  /** How many keys had been reset in this process when it was charged: after a later reset of its key nothing is refunded. */
+  readonly resetsBefore?: number | undefined
 }
 
 /** What was really used of a charge that was counted as admitted at `moment`. */

@@ -1,6 +1,7 @@
 import { algorithms } from '../algorithms/index.ts'
 import { LedgerStore } from '../stores/ledgers/ledger-store.ts'
 import type { SendCommand } from '../stores/redis/send-command.ts'
+import { LimiterWalk } from './limiter-walk.ts'
 import { StoreWalk, walkAlgorithms } from './store-walk.ts'
 import { MapStore } from './stores/map-store.ts'
 import { randomDice } from './walk.ts'
@@ -39,6 +40,43 @@ export interface Difference {
   readonly step: number
   readonly algorithms: readonly string[]
   readonly error: unknown
+}
+
+export interface LimiterWalks {
+  /** The Redis that the answers of memory are compared with; without it, memory is checked alone. */
+  readonly redis?: { readonly url: string; readonly send: SendCommand } | undefined
+  readonly seed: number
+  readonly steps: number
+  readonly leases?: boolean | undefined
+  readonly onProgress?: ((steps: number, differences: number) => void) | undefined
+}
+
+/** Walks at random through the public API, on limiters that count in memory and in Redis. */
+export async function limiterWalks({ redis, seed, steps, leases, onProgress }: LimiterWalks): Promise<Difference[]> {
+  const differences: Difference[] = []
+  for (let walk = 0, left = steps; left > 0; walk++, left -= STEPS_PER_WALK) {
+    const next = randomDice(seed * 100_003 + walk)
+    const [several = 0, mask = 0, more = 0] = next()
+    // a third has nothing but calls, and the others some kinds of moves
+    const kinds = mask % 3 === 0 ? 0 : mask % 3 === 1 ? mask ^ (more << 3) : undefined
+    const rules = Array.from({ length: 1 + (several % 3 === 0 ? 1 : 0) }, next)
+    const one = await LimiterWalk.create({ redis: redis?.url, prefix: `walk${seed}-${walk}`, rules, leases, kinds })
+    const algorithms = one.rules.map(rule => JSON.stringify(rule))
+    for (let step = 0; step < Math.min(left, STEPS_PER_WALK); step++) {
+      try {
+        await one.step(next())
+      } catch (error) {
+        differences.push({ walk, step, algorithms, error })
+        break
+      }
+    }
+    await one.close()
+    if (walk % WALKS_PER_REPORT === 0) {
+      await redis?.send(['FLUSHALL'])
+      onProgress?.(steps - left, differences.length)
+    }
+  }
+  return differences
 }
 
 const STEPS_PER_WALK = 100

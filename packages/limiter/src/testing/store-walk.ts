@@ -208,10 +208,10 @@ export class StoreWalk {
     const last = this.#receipts.length - 1
     if (last < 0) return
     const [receipt] = this.#receipts.splice(which % 3 > 0 ? last : which % (last + 1), 1)
-    const { counter, key, moment, wait } = receipt!
+    const { counter, key, moment, wait, resetsBefore } = receipt!
     const cost = Math.max(1, receipt!.cost - (share % receipt!.cost))
     if (cost < receipt!.cost) this.#receipts.push({ ...receipt!, cost: receipt!.cost - cost })
-    this.#store.giveBack([{ counter, key, cost, moment, wait }])
+    this.#store.giveBack([{ counter, key, cost, moment, wait, resetsBefore }])
     refundLocal({ ...receipt!, cost }, this.#now, 'all')
     await this.#arrival(this.#rules.find(({ table }) => table === receipt!.table)!.counter)
   }
@@ -237,8 +237,6 @@ export class StoreWalk {
     this.#reservations.forget(table, key)
     table.reset(key)
     await this.#store.reset(counter, key)
-    // by the clock of Redis a charge of the same microsecond may have come before
-    this.#now++
   }
 
   /** Ends a block; as a limiter does it, with what the rule has counted, or alone. */
@@ -271,6 +269,8 @@ export class StoreWalk {
     if (algorithm === undefined) return
     used.add(algorithm)
     const before = this.#rules[place]!
+    // a call that waits by another algorithm is known to its version as long as that is kept, and so is a reset since: not so to this walk
+    this.#receipts = this.#receipts.filter(({ table, moment }) => table !== before.table || moment <= this.#now)
     if (algorithm !== 'concurrency' && before.algorithm !== 'concurrency') {
       this.#rules[place] = { ...before, algorithm }
       return this.#change(place, dice)

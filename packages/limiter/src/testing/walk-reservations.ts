@@ -100,7 +100,7 @@ export class WalkReservations {
   }
 
   async #settleAt(one: WalkReservation, actual: number, overrun: Overrun, now: number): Promise<void> {
-    const { id, table, counter, key, cost, moment, wait, until, status } = one
+    const { id, table, counter, key, cost, moment, wait, until, status, resetsBefore } = one
     this.#open.delete(one)
     one.status = 'settled'
     const reserved = status === 'open' ? cost : 0
@@ -108,7 +108,7 @@ export class WalkReservations {
       // nothing of it is counted any more
     } else if (actual < reserved) refundLocal({ ...one, cost: reserved - actual }, now, 'all')
     else if (actual > reserved) this.#memory.overdraw(table, key, now, actual - reserved, overrun)
-    const settlement = { counter, key, cost, moment, wait, reservation: id, until, actual, overrun }
+    const settlement = { counter, key, cost, moment, wait, reservation: id, until, actual, overrun, resetsBefore }
     this.#sent.push({ settlement, before: status === 'open' ? until : now + SETTLED_US })
     await this.#store.settle([settlement])
   }

@@ -161,7 +161,7 @@ export class FailoverStore {
       isDenied: (charge, now) => this.#denials.denies(charge, now),
       onReport: (lease, used, answer, askedAt) => this.#followLease(lease, used, answer, askedAt),
       onRefund: refund => {
-        this.#denials.forget(refund.counter, refund.key)
+        this.#denials.forget(refund.counter, refund.key, options.now())
         this.#store.giveBack([refund])
       },
     })
@@ -326,7 +326,7 @@ export class FailoverStore {
   /** Settles a reservation, as soon as the store can be asked. Resolves when that is done, or the reservation has ended. */
   settle(charge: SharedCharge, actual: number, overrun: Overrun): Promise<void> {
     const { counter, key, cost, countedBy } = charge
-    this.#denials.forget(counter, key)
+    this.#denials.forget(counter, key, this.#options.now())
     if (actual < cost) this.#unfollow(charge, cost - actual)
     return countedBy === 'lease' && actual <= cost
       ? Promise.resolve(this.#leases.refund(charge, cost - actual))
@@ -336,7 +336,7 @@ export class FailoverStore {
   /** A reservation was not settled in time: the store refunds it by itself, unless it does not know of it. */
   expire(charge: SharedCharge): void {
     const { counter, key, cost, countedBy } = charge
-    this.#denials.forget(counter, key)
+    this.#denials.forget(counter, key, this.#options.now())
     this.#unfollow(charge, cost)
     if (countedBy === 'lease') this.#leases.refund(charge, cost)
     else if (countedBy === 'fleet' && !this.keepsReservations) this.giveBack(charge, cost)
@@ -351,11 +351,11 @@ export class FailoverStore {
       void this.settle(charge, charge.cost - cost, 'clip')
       return
     }
-    const { counter, key, moment, wait, countedBy } = charge
-    this.#denials.forget(counter, key)
+    const { counter, key, moment, wait, countedBy, resetsBefore } = charge
+    this.#denials.forget(counter, key, this.#options.now())
     const now = this.#options.now()
     if (countedBy === 'lease') this.#leases.refund(charge, cost)
-    if (countedBy === 'fleet') this.#store.giveBack([{ counter, key, cost, moment, wait }])
+    if (countedBy === 'fleet') this.#store.giveBack([{ counter, key, cost, moment, wait, resetsBefore }])
     if (countedBy === 'fleet' && !counter.needsRelease) this.#fallback.giveBack(charge, cost, now)
     if (!counter.needsRelease) return
     this.#backlog.cancel(charge, now)
@@ -375,16 +375,18 @@ export class FailoverStore {
   }
 
   async reset(counter: FleetCounter, key: string): Promise<void> {
-    this.#denials.forget(counter, key)
+    this.#denials.forget(counter, key, this.#options.now())
     this.#backlog.forget(counter, key)
     this.#fallback.forget(counter, key)
     await this.#leases.release(counter, key, this.#options.now())
     await this.#store.reset(counter, key)
+    // what was asked meanwhile was answered by the counts of before
+    this.#denials.forget(counter, key, this.#options.now())
   }
 
   /** The rules have changed: what was known of their keys may be wrong. */
   reconsider(): void {
-    this.#denials.clear()
+    this.#denials.clear(this.#options.now())
     this.#leases.renewAll(this.#options.now())
   }
 
@@ -507,7 +509,7 @@ export class FailoverStore {
     })
     charge.fits = !delays.some(delay => delay > 0)
     // permits that this process holds may cover a later call, so the key is not used up yet
-    if (charge.fits || answer.amount > 0) this.#denials.forget(counter, key)
+    if (charge.fits || answer.amount > 0) this.#denials.allow(counter, key)
     else this.#denials.learn([charge], askedAt)
     Object.assign(charge, { cost: Math.max(1, used), fits: true })
     this.#fallback.follow([charge], used > 0, false, this.#options.now())

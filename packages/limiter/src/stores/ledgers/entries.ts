@@ -1,7 +1,7 @@
 import type { Meter } from '../../algorithms/algorithm.ts'
 import { partsOf } from '../memory/limit-family.ts'
 import { hasScaleOf, isKin, sourceLevelOf } from '../memory/migrate-states.ts'
-import { KEPT_US, MOST_VERSIONS, recordCall } from '../memory/rule-versions.ts'
+import { isFaster, KEPT_US, MOST_VERSIONS, recordCall } from '../memory/rule-versions.ts'
 import type { LedgerLimit } from './limits.ts'
 
 /** A limit that a caller has had, with the numbers of the caller. */
@@ -12,6 +12,8 @@ export interface Entry {
   joinedAt: number
   /** Until when it stays though another one is used. */
   staysUntil: number
+  /** Until when a shorter window of a plan pays for what a longer one has admitted beyond its room. */
+  owesUntil: number
   readonly state: Float64Array
 }
 
@@ -34,7 +36,10 @@ export interface LedgerRule {
 
 /**
  * The limits that a caller has had, the one that was used last first. A call is judged by the entry of its own limit and recorded in all
- * others, so that the entry which admits a call knows all calls of the caller. entries.lua does the same in Redis.
+ * others, so that the entry which admits a call knows all calls of the caller.
+ *
+ * What a longer window of a plan admits beyond the room of a shorter one is paid at the rate of the shorter one: until then (`owesUntil`)
+ * that admits only what another plan of the caller would admit, too. entries.lua does the same in Redis.
  */
 export class Entries {
   list: Entry[]
@@ -105,27 +110,66 @@ export class Entries {
   /** Records in all other entries a call that one has admitted to pass after `wait`. */
   recordInOthers(own: Entry, cost: number, wait: number): void {
     const staying = [own]
+    const isPlan = this.rule.stated !== undefined
+    if (own.owesUntil > this.#now) own.owesUntil += payUs(own.limit.meters[0]!, cost)
     for (const entry of this.list) {
-      const isSuperfluous = this.rule.stated && entry.staysUntil < this.#now && isKnownTo(staying, entry)
-      if (entry === own || isSuperfluous || !this.#isStated(entry)) continue
+      const isNeeded = entry.staysUntil >= this.#now || entry.owesUntil > this.#now || !isKnownTo(staying, entry)
+      if (entry === own || (isPlan && !isNeeded) || !this.#isStated(entry)) continue
       staying.push(entry)
-      this.record(entry, own, cost, wait)
+      this.record(entry, own, cost, wait, isPlan)
     }
     this.list = staying
+    if (staying.length === 1) own.owesUntil = 0
+  }
+
+  /** How long until a call fits beside what its limit has to pay: until that is paid, or another limit of the caller admits the call. */
+  delayOwing(own: Entry, cost: number, delay: number): number {
+    if (cost === 0 || own.owesUntil <= this.#now || this.list.length < 2) return delay
+    const waits = this.list.map(({ limit, state, owesUntil }) => {
+      return Math.max(owesUntil - this.#now, limit.meters[0]!.delay(state, limit.offsets[0]!, this.#now, cost))
+    })
+    return Math.max(delay, Math.min(...waits))
+  }
+
+  /** Returns what a limit has left that may have to pay. */
+  remainingOwing(own: Entry, remaining: number): number {
+    if (own.owesUntil <= this.#now || this.list.length < 2) return remaining
+    const free = this.list.filter(({ owesUntil }) => owesUntil <= this.#now)
+    const rooms = free.map(({ limit, state }) => limit.meters[0]!.remaining(state, limit.offsets[0]!, this.#now))
+    return Math.min(remaining, Math.max(0, ...rooms))
   }
 
   /** Records a call in one entry; more than a limit ever admits at once in parts, each of which can be counted ahead. */
-  record(entry: Entry, own: Entry, cost: number, delay: number): void {
+  record(entry: Entry, own: Entry, cost: number, delay: number, isPlan = false): void {
+    const mayOwe = isPlan && this.#isStated(own)
     for (const [meter, at] of levelsOf(entry)) {
+      if (mayOwe && periodOf(meter) < periodOf(own.limit.meters[0]!)) this.#owe(entry, meter, at, cost)
+      const carries = this.#carries(meter, own, isPlan)
       for (const part of partsOf(cost, meter)) {
-        recordCall(own.limit.meters, meter, entry.state, at, { now: this.#now, cost: part, delay })
+        recordCall(meter, entry.state, at, { now: this.#now, cost: part, delay, carries })
       }
     }
   }
 
+  /** True if a burst of a slower limit is not to come on top of what a meter admits. */
+  #carries(meter: Meter, own: Entry, isPlan: boolean): boolean {
+    return isFaster(meter, own.limit.meters) && !(isPlan && meter.rate?.windowUs !== undefined)
+  }
+
+  /** Notes that a longer window admits a call for which a shorter one has no room, or has had none before. */
+  #owe(entry: Entry, meter: Meter, at: number, cost: number): void {
+    const { windowUs } = meter.rate ?? {}
+    if (windowUs === undefined) return
+    if (entry.owesUntil <= this.#now && meter.delay(entry.state, at, this.#now, cost) === 0) return
+    // the window may be full now, and is again once all is paid
+    const from = entry.owesUntil > this.#now ? entry.owesUntil : this.#now + 2 * windowUs
+    entry.owesUntil = from + payUs(meter, cost)
+  }
+
   /** Records in one level of another entry a cost that an entry has counted beyond a reservation. */
   recordPart(own: Entry, entry: Entry, [meter, at]: readonly [meter: Meter, at: number], cost: number): void {
-    recordCall(own.limit.meters, meter, entry.state, at, { now: this.#now, cost, delay: 0 })
+    const carries = this.#carries(meter, own, this.rule.stated !== undefined)
+    recordCall(meter, entry.state, at, { now: this.#now, cost, delay: 0, carries })
   }
 
   /** Refunds in all entries what one of them has admitted at `moment`, as of `at`. */
@@ -186,6 +230,11 @@ export class Entries {
   }
 }
 
+/** Returns how long a meter takes to admit a cost in the long run. */
+function payUs(meter: Meter, cost: number): number {
+  return Math.ceil(cost / (meter.rate?.perUs ?? 0))
+}
+
 /** Each meter of an entry, and where its numbers begin. */
 export function levelsOf({ limit: { meters, offsets } }: Entry): [meter: Meter, at: number][] {
   return meters.map((meter, level) => [meter, offsets[level]!])
@@ -209,41 +258,63 @@ function isKnownTo(entries: readonly Entry[], entry: Entry): boolean {
   return entries.some(other => other !== entry && longestPeriodOf(other.limit) >= period)
 }
 
-/** Makes an entry for a limit that the caller has not had, which continues the counts of the others as of `at`. */
+/**
+ * Makes an entry for a limit that the caller has not had, which continues the counts of the others as of `at`. A bucket continues the
+ * fullest: none of them may be refilled by a change.
+ */
 function joiningOf(limit: LedgerLimit, at: number, entries: readonly Entry[]): Entry {
   const state = new Float64Array(limit.stride)
   limit.meters.forEach((meter, level) => {
-    const source = sourceOf(entries, meter, level)
-    if (source === undefined || source.numbers.every(number => number === 0)) return
-    const place = limit.offsets[level]!
-    if (hasScaleOf(meter, source.meter)) state.set(source.numbers, place)
-    else meter.migrate?.inherit(source.numbers, source.meter.migrate?.scale ?? [], state, place, at)
+    const sources = sourcesOf(entries, meter, level)
+    const continued = sources.map(source => continuedBy(meter, source, at))
+    const found = continued.reduce<Float64Array | undefined>((one, other) => {
+      if (one === undefined || other === undefined) return one ?? other
+      return meter.idleAt(other, 0) > meter.idleAt(one, 0) ? other : one
+    }, undefined)
+    if (found) state.set(found, limit.offsets[level]!)
   })
-  return { limit, joinedAt: entries.length > 0 ? at : -1, staysUntil: 0, state }
+  return { limit, joinedAt: entries.length > 0 ? at : -1, staysUntil: 0, owesUntil: 0, state }
+}
+
+/** A level of an entry, with its numbers. */
+interface Source {
+  readonly entry: Entry
+  readonly meter: Meter
+  readonly numbers: Float64Array
+}
+
+/** Returns what a meter makes of the numbers of another one; undefined if they count nothing, or nothing that can be continued. */
+function continuedBy(meter: Meter, { meter: previous, numbers }: Source, at: number): Float64Array | undefined {
+  if (numbers.every(number => number === 0)) return undefined
+  if (hasScaleOf(meter, previous)) return numbers
+  if (meter.migrate === undefined) return undefined
+  const state = new Float64Array(meter.slots)
+  meter.migrate.inherit(numbers, previous.migrate?.scale ?? [], state, 0, at)
+  return state
 }
 
 /**
- * The numbers that a new level continues: those of the limit that was used last; unless that is a window which has forgotten what the
+ * The levels that a new one may continue. A window continues that of the limit that was used last; unless that has forgotten what the
  * window of another limit, of a longer period, still knows.
  */
-function sourceOf(
-  entries: readonly Entry[],
-  meter: Meter,
-  level: number,
-): { readonly meter: Meter; readonly numbers: Float64Array } | undefined {
-  const period = meter.rate?.windowUs === undefined ? 0 : periodOf(meter)
-  let found: { readonly entry: Entry; readonly meter: Meter; readonly numbers: Float64Array } | undefined
-  for (const entry of entries) {
+function sourcesOf(entries: readonly Entry[], meter: Meter, level: number): readonly Source[] {
+  const all = entries.flatMap((entry): Source[] => {
     const place = sourceLevelIn(entry.limit, meter, level)
     const source = entry.limit.meters[place]
-    if (source === undefined) continue
-    const [length, known] = [periodOf(source), found ? periodOf(found.meter) : 0]
+    if (source === undefined) return []
+    const at = entry.limit.offsets[place]!
+    return [{ entry, meter: source, numbers: entry.state.slice(at, at + source.slots) }]
+  })
+  if (meter.rate?.windowUs === undefined) return all
+  const period = periodOf(meter)
+  let found: Source | undefined
+  for (const source of all) {
+    const [length, known] = [periodOf(source.meter), found ? periodOf(found.meter) : 0]
     const isBetter = known < period ? length > known : length >= period && length < known
     if (found && !((found.entry !== entries[0] || known < period) && isBetter)) continue
-    const at = entry.limit.offsets[place]!
-    found = { entry, meter: source, numbers: entry.state.slice(at, at + source.slots) }
+    found = source
   }
-  return found
+  return found ? [found] : []
 }
 
 /** The level of a limit whose counts a new one continues; -1 if the limit counts by another algorithm. */

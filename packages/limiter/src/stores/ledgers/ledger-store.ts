@@ -9,6 +9,7 @@ import { leaseTermsOf } from '../leases/lease-terms.ts'
 import { callerOf, type LedgerNames, ledgerKeys, tagOf } from '../ledger-keys.ts'
 import { canContinue } from '../memory/limit-family.ts'
 import { MOST_VERSIONS } from '../memory/rule-versions.ts'
+import { OwnResets } from '../own-resets.ts'
 import type {
   Answered,
   AnswerListener,
@@ -94,6 +95,7 @@ export class LedgerStore implements SharedStore {
   readonly #usedVersions = new UsedVersions()
   readonly #changed = new Set<LedgerCounter>()
   #continuing: Promise<void> = Promise.resolve()
+  readonly #resets = new OwnResets()
   #pending: Asked[] = []
   #isFlushing = false
   readonly #busy = new Set<string>()
@@ -139,8 +141,8 @@ export class LedgerStore implements SharedStore {
       versions,
       forgetsLimits: this.#forgetsLimits,
     }
-    const before = this.#counters.get(tag)
-    this.#counters.set(tag, counter)
+    const before = this.#counters.get(nameOf(counter))
+    this.#counters.set(nameOf(counter), counter)
     if (before?.mark === limit.mark) Object.assign(counter, { since: before.since, countsSince: before.countsSince })
     else if (before && !others) this.#change(before, counter)
     return counter
@@ -209,7 +211,8 @@ export class LedgerStore implements SharedStore {
   }
 
   /** Takes charges back without waiting; if the refund is lost, the counts stay on the safe side. */
-  giveBack(refunds: readonly FleetRefund[]): void {
+  giveBack(given: readonly FleetRefund[]): void {
+    const refunds = given.filter(one => !this.#resets.isForgotten(one))
     if (this.#isClosed || refunds.length === 0) return
     this.#slots.giveBack(refunds)
     for (const refund of refunds) {
@@ -222,7 +225,8 @@ export class LedgerStore implements SharedStore {
 
   /** Settles reservations, each once. */
   async settle(settlements: readonly FleetSettlement[]): Promise<void> {
-    const all = settlements.map(one => this.#amend(this.#latest(one.counter), one.key, ledger => ledger.settle(one)))
+    const kept = settlements.filter(one => !this.#resets.isForgotten(one))
+    const all = kept.map(one => this.#amend(this.#latest(one.counter), one.key, ledger => ledger.settle(one)))
     await Promise.all(all)
   }
 
@@ -242,6 +246,7 @@ export class LedgerStore implements SharedStore {
   async reset(counter: FleetCounter, key: string): Promise<void> {
     const latest = this.#latest(counter)
     this.#slots.drop(latest, key)
+    this.#resets.note(latest, key)
     const now = await this.#amend(latest, key, (ledger, at) => {
       ledger.reset(latest)
       return at
@@ -262,7 +267,7 @@ export class LedgerStore implements SharedStore {
 
   #latest(counter: FleetCounter): LedgerCounter {
     const known = counter as LedgerCounter
-    return this.#counters.get(known.tag) ?? known
+    return this.#counters.get(nameOf(known)) ?? known
   }
 
   async #keys(counter: LedgerCounter, most: number): Promise<string[]> {
@@ -449,4 +454,9 @@ function deliver(outcome: () => void): void {
   } catch (error) {
     reportFault('answers of the store', error)
   }
+}
+
+/** What counters have in common of which the last one counts: a limit of a rule that has several is no later version of another. */
+function nameOf({ tag, mark, stated }: LedgerCounter): string {
+  return stated ? `${tag} ${mark}` : tag
 }

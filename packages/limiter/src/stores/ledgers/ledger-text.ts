@@ -54,6 +54,7 @@ interface StoredEntry {
   readonly state: readonly (number | string)[]
   readonly joined?: number
   readonly until?: number
+  readonly owes?: number
   readonly terms?: readonly unknown[]
 }
 
@@ -124,7 +125,7 @@ function recordOf(stored: Stored, rule: LedgerRule, limits: Limits): LedgerRecor
 }
 
 /** Zeros at the end of a state are left out, and JSON has no word for infinity. */
-function storedEntry({ limit, joinedAt, staysUntil, state }: Entry): StoredEntry {
+function storedEntry({ limit, joinedAt, staysUntil, owesUntil, state }: Entry): StoredEntry {
   let size = state.length
   while (size > 0 && state[size - 1] === 0) size--
   return {
@@ -132,6 +133,7 @@ function storedEntry({ limit, joinedAt, staysUntil, state }: Entry): StoredEntry
     state: Array.from(state.subarray(0, size), number => (Number.isFinite(number) ? number : String(number))),
     ...(joinedAt >= 0 && { joined: joinedAt }),
     ...(staysUntil > 0 && { until: staysUntil }),
+    ...(owesUntil > 0 && { owes: owesUntil }),
     ...(limit.terms && { terms: limit.terms }),
   }
 }
@@ -142,7 +144,8 @@ function entryOf(stored: StoredEntry, rule: LedgerRule, limits: Limits): Entry |
   if (limit === undefined || stored.state.length > limit.stride) return undefined
   const state = new Float64Array(limit.stride)
   state.set(stored.state.map(numberIn))
-  return { limit, joinedAt: numberIn(stored.joined ?? -1), staysUntil: numberIn(stored.until ?? 0), state }
+  const [joinedAt, staysUntil, owesUntil] = [stored.joined ?? -1, stored.until ?? 0, stored.owes ?? 0].map(numberIn)
+  return { limit, joinedAt: joinedAt!, staysUntil: staysUntil!, owesUntil: owesUntil!, state }
 }
 
 function limitWith(mark: string, { limit, stated, versions }: LedgerRule): LedgerLimit | undefined {

@@ -77,7 +77,8 @@ export class Ledger {
   measure({ cost, mayWait }: FleetCharge): ChargeAnswer {
     const held = this.#leases.held.amount
     const levels = levelStatesOf(this.#entries.own)
-    const delays = levels.map(level => delayBeside(held, level, this.#now, cost))
+    const { own } = this.#entries
+    const delays = levels.map(level => this.#entries.delayOwing(own, cost, delayBeside(held, level, this.#now, cost)))
     const fits = delays.every((delay, i) => delay === 0 || (mayWait && delay <= levels[i]!.meter.maxWaitUs))
     return { delays, wait: Math.max(0, ...delays), fits, remaining: [], resets: [] }
   }
@@ -108,7 +109,10 @@ export class Ledger {
   report(answer: ChargeAnswer): void {
     const held = this.#leases.held.amount
     const levels = levelStatesOf(this.#entries.own)
-    answer.remaining = levels.map(({ meter, state, at }) => Math.max(0, meter.remaining(state, at, this.#now) - held))
+    const { own } = this.#entries
+    answer.remaining = levels.map(({ meter, state, at }) => {
+      return Math.max(0, this.#entries.remainingOwing(own, meter.remaining(state, at, this.#now)) - held)
+    })
     answer.resets = levels.map(({ meter, state, at }) => {
       return Math.max(0, fullAt(meter, state, at) - this.#now)
     })
@@ -116,7 +120,7 @@ export class Ledger {
 
   /** Takes back a charge, unless the caller was reset since. */
   refund({ counter, cost, moment, wait = 0 }: FleetRefund): void {
-    if (moment - wait <= this.#since) return
+    if (moment - wait < this.#since) return
     const held = this.#slots.get(this.#holder)?.amount ?? 0
     const amount = counter.needsRelease ? Math.min(cost, held) : cost
     if (amount === 0) return
@@ -132,7 +136,7 @@ export class Ledger {
     const found = this.#reserved[place]
     if (found && found.amount > 0) this.#reserved.splice(place, 1)
     this.#isChanged ||= found !== undefined
-    if (found?.amount === 0 || moment - wait <= this.#since) return
+    if (found?.amount === 0 || moment - wait < this.#since) return
     if (!found && until > this.#now && this.#unlisted <= this.#now) return
     const isLate = !found && until <= this.#now
     if (isLate && id > 0) this.#reserve(id, this.#now + SETTLED_US, 0, moment)

@@ -5,6 +5,7 @@ import { reportFault } from '../../common/faults.ts'
 import { DianaError } from '../../errors.ts'
 import { HeldSlots, LEASE_MS } from '../held-slots.ts'
 import { callerOf } from '../ledger-keys.ts'
+import { OwnResets } from '../own-resets.ts'
 import {
   type Answered,
   type AnswerListener,
@@ -80,13 +81,14 @@ export class RedisStore implements SharedStore {
   readonly #clockSteps = new ClockSteps()
   #watcher: StoreWatcher | undefined
   readonly #slots = new HeldSlots<RedisCounter>(renewal => this.#ask({ what: 'renew', charges: [renewal] }))
+  readonly #resets = new OwnResets()
   readonly #flushSoon = (): void => this.#flush()
   #pending: Pending[] = []
   #underWay = 0
   /** As many were under way, or about to be, when answers came of late. */
   #load = 0
   #closed = false
-  /** The counter made last for each tag: late refunds go by the limit in force. */
+  /** The counter made last for each tag, and for each limit of a rule that has several: late refunds go by the limit in force. */
   readonly #counters = new Map<string, RedisCounter>()
   /** Counters of rules whose limit has changed, and whose counts are not continued yet. */
   readonly #changed = new Set<RedisCounter>()
@@ -117,11 +119,15 @@ export class RedisStore implements SharedStore {
       this.#engine = undefined
     }
     const counter = redisCounter(rule, this.#prefix)
-    const before = this.#counters.get(counter.tag)
-    this.#counters.set(counter.tag, counter)
+    const before = this.#counters.get(nameOf(counter))
+    this.#counters.set(nameOf(counter), counter)
     if (before?.mark === counter.mark) Object.assign(counter, { since: before.since, countsSince: before.countsSince })
     else if (before && !counter.varies) this.#change(before, counter)
     return counter
+  }
+
+  #latest(counter: RedisCounter): RedisCounter {
+    return this.#counters.get(nameOf(counter)) ?? counter
   }
 
   /** The limit of a rule has changed: what callers have used is continued by it before it expires by the limit of before. */
@@ -183,10 +189,11 @@ export class RedisStore implements SharedStore {
   }
 
   /** Takes charges back without waiting; if the refund is lost, the counts stay on the safe side. */
-  giveBack(charged: readonly Refund[]): void {
+  giveBack(given: readonly Refund[]): void {
+    const charged = given.filter(one => !this.#resets.isForgotten(one))
     if (this.#closed || charged.length === 0) return
     this.#slots.giveBack(charged)
-    const refunds = charged.map(one => ({ ...one, counter: this.#counters.get(one.counter.tag) ?? one.counter }))
+    const refunds = charged.map(one => ({ ...one, counter: this.#latest(one.counter) }))
     for (const charges of this.#isCluster ? bySlot(refunds, refund => refund) : [refunds]) {
       this.#ask({ what: 'giveBack', charges }).catch(() => this.#slots.lost(charges))
     }
@@ -194,9 +201,11 @@ export class RedisStore implements SharedStore {
 
   /** Settles reservations, with the next batch. */
   async settle(settlements: readonly FleetSettlement[]): Promise<void> {
-    const latest = settlements.map(one => {
+    const kept = settlements.filter(one => !this.#resets.isForgotten(one))
+    if (kept.length === 0) return
+    const latest = kept.map(one => {
       const counter = one.counter as RedisCounter
-      return { ...one, counter: this.#counters.get(counter.tag) ?? counter }
+      return { ...one, counter: this.#latest(counter) }
     })
     const groups = this.#isCluster ? bySlot(latest, one => one) : [latest]
     await Promise.all(groups.map(charges => this.#ask({ what: 'settle', charges })))
@@ -235,8 +244,9 @@ export class RedisStore implements SharedStore {
 
   /** Forgets what is counted for one key of a rule. */
   async reset(counter: RedisCounter, key: string): Promise<void> {
-    const latest = this.#counters.get(counter.tag) ?? counter
+    const latest = this.#latest(counter)
     this.#slots.drop(counter, key)
+    this.#resets.note(counter, key)
     const { now } = await this.#ask({ what: 'reset', charges: [{ counter: latest, key }] })
     this.#slots.dropped(counter, key, now)
   }
@@ -422,4 +432,9 @@ function toAll(nodes: () => readonly SendCommand[]): SendCommand {
     const failure = outcomes.find(outcome => outcome.status === 'rejected')
     if (failure) throw failure.reason
   }
+}
+
+/** What counters have in common of which the last one counts: a limit of a rule that has several is no later version of another. */
+function nameOf({ tag, mark, varies }: RedisCounter): string {
+  return varies ? `${tag} ${mark}` : tag
 }

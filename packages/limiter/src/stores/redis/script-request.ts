@@ -41,6 +41,8 @@ export interface Refund {
   readonly moment: number
   /** How long before that moment it was charged. */
   readonly wait?: number | undefined
+  /** How many keys had been reset in this process when it was charged. */
+  readonly resetsBefore?: number | undefined
 }
 
 /** A key whose counts are forgotten, with all that was charged so far. */
