@@ -85,7 +85,7 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
     const uptimeMs = Date.now() - startedAt
     const workers = states.map(({ keys, store: seen }) => ({
       keys,
-      ...(seen && { store: { healthy: seen.healthy, since: seen.since, trouble: seen.trouble } }),
+      ...(seen && { store: storeOfWorker(seen) }),
     }))
     return {
       ...{ version, startedAt, uptimeMs, demo, processes: processes.count, ...rest, store: told, ...overload },
@@ -298,4 +298,16 @@ function refuseOtherMethods(app: FastifyInstance): () => void {
       })
     }
   }
+}
+
+function storeOfWorker({
+  healthy,
+  since,
+  kind,
+  code,
+  what,
+  trouble,
+  remedy,
+}: NonNullable<ProcessState['store']>): object {
+  return { healthy, since, kind, code, what, trouble, remedy }
 }
