@@ -192,7 +192,7 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   })
   app.get('/api/v1/openapi.json', async () => {
     return openApiOf(
-      operations.filter(one => one.isOffered?.(context) ?? true),
+      operations.filter(one => one.isOffered?.(context) !== false),
       version,
     )
   })
