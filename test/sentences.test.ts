@@ -32,6 +32,7 @@ describe('sentences', () => {
     ['/** A caller may wait. */\nreadonly mayWait: boolean', '"True if"'],
     ['/** No call waits for so long. */\nconst waitMs = 100', '"so many"'],
     ['// whoever asks', 'rare word'],
+    ['/**\n * Returns a path. /\n */\nfunction path(): string {', 'no slash'],
     ['// what was read before stays in sight', 'a subject'],
     ['/** One call in so many is timed. */\nreadonly durations: Durations', '"so many"'],
   ])('the check of comments finds the fault of %j', (source, rule) => {

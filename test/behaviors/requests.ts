@@ -280,6 +280,7 @@ export const requests: readonly Behavior[] = [
         'x-forwarded-for': '203.0.113.9, 127.0.0.1',
         'x-forwarded-host': 'shop.example',
         'x-forwarded-proto': 'http',
+        'x-forwarded-port': '80',
       })
     },
   },

@@ -233,6 +233,22 @@ describe('a forwarded call', () => {
   })
 })
 
+describe('the port that a caller has called', () => {
+  test.each([
+    ['diana.test', {}, 0, '80'],
+    ['diana.test:8443', {}, 0, '8443'],
+    ['[2001:db8::1]', {}, 0, '80'],
+    ['[2001:db8::1]:81', {}, 0, '81'],
+    ['diana.test:81', { 'X-Forwarded-Port': '444' }, 0, '81'],
+    ['diana.test:81', { 'X-Forwarded-Port': '444', 'X-Forwarded-For': '203.0.113.1' }, 1, '444'],
+    ['diana.test:81', { 'X-Forwarded-Proto': 'https', 'X-Forwarded-For': '203.0.113.1' }, 1, undefined],
+  ])('the service learns the port of %s with %o and %i trusted proxies', async (host, headers, trustProxy, port) => {
+    const { url, received } = await serve()
+    await get(await guard(url, { rules: [], trustProxy }), '/a', { Host: host, ...headers })
+    expect(received[0]!.headers['x-forwarded-port']).toBe(port)
+  })
+})
+
 describe('the answer of a service', () => {
   test('the answer keeps the rate limit headers of the service beside those of Diana', async () => {
     const { url } = await serve((_request, response) => {

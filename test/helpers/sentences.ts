@@ -77,7 +77,12 @@ function commentsOf(source: string): Comment[] {
     const first = lines[at]!.trim()
     if (first.startsWith('/**')) {
       while (!lines[at]!.includes('*/') && at < lines.length - 1) at++
-      const text = lines.slice(begin, at + 1).map(one => one.replace(/^\s*\/\*\*|\*\/.*$|^\s*\* ?/g, '').trim())
+      const text = lines.slice(begin, at + 1).map(one =>
+        one
+          .replace(/\*\/.*$/, '')
+          .replace(/^\s*(?:\/\*\*|\*) ?/, '')
+          .trim(),
+      )
       let next = at + 1
       while (/^\s*@/.test(lines[next] ?? '')) next++
       found.push({ line: begin + 1, text: text.join(' ').trim(), code: (lines[next] ?? '').trim() })
@@ -92,6 +97,7 @@ function commentsOf(source: string): Comment[] {
 
 function ruleOfComment({ text, code }: Comment): string | undefined {
   if (words.test(text)) return 'a comment has no rare word'
+  if (/ \/$/.test(text)) return 'a comment has no slash at its end'
   if (nameless.test(text)) return 'a comment names a number, and has no "so many"'
   if (code === '') return lineClause.test(text) ? 'a line comment begins with a subject, not with a clause' : undefined
   if (clause.test(text)) return 'a doc comment begins with a statement, not with a clause'

@@ -38,7 +38,7 @@ import type { RuleOptions } from './rules/schema/options.ts'
 import { ruleToInput } from './rules/to-input.ts'
 import type { Verdict } from './verdict.ts'
 
-/** The number of calls of which one is timed; a power of two. */
+/** One call in this number is timed; a power of two. */
 const TIMED_ONE_OF = 128
 
 type Pending = ReturnType<Decider['take']>

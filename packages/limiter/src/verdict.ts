@@ -31,7 +31,7 @@ export type Reason = 'overload' | 'limit' | 'queue-full' | 'timeout' | 'denied' 
 
 /**
  * The final cost of a call: by all its rules whose costs can be settled, or by rules of their own units, by their ids. Rules that
- * are not named keep what was charged. /
+ * are not named keep what was charged.
  */
 export type ActualCost = number | Readonly<Record<string, number>>
 

@@ -71,7 +71,7 @@ export async function followGateway(signal: AbortSignal): Promise<void> {
       await followOnce(signal, () => {
         attempt = 0
       })
-      // a stream ends in good order when the identity of its reader does: they say again who they are
+      // a stream ends normally when the sign-in of its reader expires: the next stream signs in again
       if (performance.now() - startedAt > STEADY_MS) continue
     } catch (error) {
       if (error instanceof Problem && isKeptOut(error)) {

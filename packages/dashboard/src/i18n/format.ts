@@ -35,7 +35,7 @@ export function formatChange(share: number): string {
   return new Intl.NumberFormat(locale(), style).format(share)
 }
 
-/** Writes a share of which tenths of a percent matter: 0.3 %. */
+/** Writes a share whose tenths of a percent matter: 0.3 %. */
 export function formatPercent(share: number): string {
   return new Intl.NumberFormat(locale(), { style: 'percent', maximumFractionDigits: share < 0.1 ? 1 : 0 }).format(share)
 }

@@ -31,7 +31,7 @@ export interface Processes {
   refusals(search: RefusalSearch): readonly RefusedCall[] | Promise<readonly RefusedCall[]>
   /** Returns the calls of the last minutes, oldest first, as far as they were recorded. */
   recentCalls(): readonly RecordedCall[] | Promise<readonly RecordedCall[]>
-  /** Returns the permits of a call's keys that they hold in advance, by rule; without the rules of which they hold none. */
+  /** Returns the permits of a call's keys that they hold in advance, by rule; rules without such permits are left out. */
   leasedFor(call: Call): ReadonlyMap<string, number> | Promise<ReadonlyMap<string, number>>
   /** Returns what adaptive rules have found for a call's keys, by rule; of processes that are not asked about everything else. */
   estimatesFor(call: Call): ReadonlyMap<string, Estimate> | Promise<ReadonlyMap<string, Estimate>>

@@ -198,7 +198,7 @@ export class Forwarding implements AttemptedCall, RelayedCall, Work {
     sendProblem(this.#reply, status, detail, type)
   }
 
-  /** Fails the call because the time is over that a gRPC caller gives for all of it. */
+  /** Fails the call because the deadline of a gRPC caller has passed. */
   #onDeadline(): void {
     const passed = new DeadlinePassed('the deadline of the call has passed')
     if (this.relay.hasBegun) {

@@ -309,6 +309,6 @@ function relay(from: Socket, to: Socket, bulk: BulkQueue): void {
     else to.once('drain', () => bulk.join(resume))
   })
   from.on('end', () => to.end())
-  // it may have been paused until the other was there
+  // the stream may have been paused until the other one was there
   resume()
 }

@@ -246,7 +246,7 @@ const place = 'connections that are closed'
 const sweepMs = 20
 const idleMs = 250
 
-/** The parts of a gateway that closing it needs. */
+/** The parts of a gateway that its end needs. */
 export interface ClosingParts {
   readonly app: FastifyInstance
   readonly shutdown: () => GatewaySettings['shutdown']

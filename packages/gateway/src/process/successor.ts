@@ -14,7 +14,7 @@ const startMs = 60_000
 export async function startSuccessor(sockets: HandedSockets, signal: AbortSignal): Promise<number> {
   const handed = Object.entries(sockets)
   const env: NodeJS.ProcessEnv = { ...process.env, [socketsVariable]: handed.map(([name]) => name).join(':') }
-  // that of systemd names this process
+  // the variable of systemd's watchdog names this process, not the successor
   delete env.WATCHDOG_PID
   const stdio = ['inherit', 'inherit', 'inherit', ...handed.map(([, { handle }]) => handle.fd), 'ipc']
   const options = { env, stdio } as SpawnOptions

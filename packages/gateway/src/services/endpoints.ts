@@ -7,7 +7,7 @@ export type Endpoint = readonly LookupAddress[]
 const mostEndpoints = 256
 
 /**
- * Returns the machines behind a name. A name with at most one address of each family is one machine, of which both are tried;
+ * Returns the machines behind a name. A name with at most one address of each family is one machine, and both addresses are tried;
  * otherwise each IPv4 address is a machine, or each IPv6 address if there is no other.
  */
 export function endpointsOf(answer: readonly LookupAddress[]): Endpoint[] {

@@ -29,7 +29,7 @@ export interface RouteReport {
   readonly troubles: readonly string[]
 }
 
-/** A route of which some addresses get no calls. */
+/** A route with addresses that get no calls. */
 export interface RouteTrouble {
   readonly id: string
   /** Its host and path. */

@@ -106,7 +106,7 @@ export class Upstreams {
     })
   }
 
-  /** Returns the first routes of which addresses get no calls at this moment. */
+  /** Returns the first routes with addresses that get no calls at this moment. */
   troubles(now: number): RouteTrouble[] {
     const troubles: RouteTrouble[] = []
     for (const pool of this.#pools) {

@@ -6,7 +6,7 @@ export type Encoding = 'br' | 'gzip'
 
 /** The answers of services that are compressed, and how. */
 export interface CompressionSettings {
-  /** The encodings, of which the first is taken if a caller likes several as much. */
+  /** The encodings; the first one is taken if a caller likes several as much. */
   readonly encodings: readonly Encoding[]
   /** Content types such as `application/json`; `*` stands for any part of one. */
   readonly types: readonly string[]

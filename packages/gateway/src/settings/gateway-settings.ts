@@ -214,7 +214,7 @@ const schema = z
     }),
   )
 
-/** Routes of which only one could ever be taken, since they have the same host, path and conditions; each is named. */
+/** Lists the routes that hide each other, since they have the same host, path and conditions; each is named. */
 function* doubles(routes: readonly RouteWords[]): Generator<[index: number, what: string]> {
   const taken = new Map<string, number>()
   for (const [index, route] of routes.entries()) {

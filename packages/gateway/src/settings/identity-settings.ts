@@ -119,7 +119,10 @@ export const identitySchema: z.Schema<IdentitySettings> = z
     if (roles.operator.length + roles.viewer.length === 0) add(['roles'], 'have no members: list a group or a user')
   })
 
-/** Returns a page of this host, or an address of another one; nothing that a browser would run. */
+/**
+ * Returns what is wrong with the address after a logout: it must be a page of this host, or an address of another one, and nothing that a
+ * browser would run.
+ */
 function logoutFault(text: string): string | undefined {
   const isPath = /^\/(?![/\\])[\x21-\x7e]*$/.test(text)
   const isUrl = /^https?:\/\/[\x21-\x7e]+$/i.test(text) && URL.canParse(text)

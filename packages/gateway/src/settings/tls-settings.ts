@@ -47,7 +47,7 @@ const clients = z.strictObject({
     .describe('true: services get the certificate in the header Client-Cert (RFC 9440).'),
 })
 
-/** Either one certificate, or several of which callers choose by the name they ask for. */
+/** Either one certificate, or several: callers choose one by the name that they ask for. */
 export const tlsSchema: z.Schema<TlsSettings> = z
   .strictObject({
     cert: cert.optional(),

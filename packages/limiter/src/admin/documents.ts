@@ -111,7 +111,7 @@ export class Documents {
 
   /**
    * Returns the text of a document with some options of one rule changed, or with a new rule if `id` is undefined; all other text
-   * stays as it is. Throws BAD_RULES if that cannot be done. /
+   * stays as it is. Throws BAD_RULES if that cannot be done.
    */
   async editOptions(text: string, id: string | undefined, changes: readonly OptionChange[]): Promise<EditedRule> {
     const edited = await this.#thread.run('editOptions', text, id, changes)

@@ -141,7 +141,7 @@ export class LimiterAdmin {
     return keyOf(this.#engine.ruleNamed(rule), who)
   }
 
-  /** Returns the permits of a call's keys that this process holds in advance, by rule; without the rules of which it holds none. */
+  /** Returns the permits of a call's keys that this process holds in advance, by rule; rules without such permits are left out. */
   leasedFor(call: Call, options?: NamedRules): Map<string, number> {
     const { decider, shared } = this.#engine
     return leasedFor(call, decider.meets(call, options), shared)

@@ -212,7 +212,7 @@ class Part implements Gate {
   readonly #names = new Map<Quota, string>()
   readonly #pace: RateLimiter | undefined
   #running = 0
-  /** An answer has come: until then one call is sent, to hear of the limits. */
+  /** True once an answer has come: until then only one call is sent, to learn the limits. */
   #hasHeard = false
   #blockedUntil = 0
   #pacedAt = 0

@@ -79,7 +79,7 @@ const STEP_US = 1_000_000
 
 /**
  * Returns the clock in whole microseconds, as meters count; an invalid time counts as no progress, and a clock that steps back
- * continues from its last time. /
+ * continues from its last time.
  */
 export function inMicroseconds(clock: Clock): () => number {
   let latest = 0

@@ -4,7 +4,7 @@
  */
 export class StepRing {
   readonly #numbers: Float64Array | Uint32Array
-  /** Stands for a step of which nothing was written; NaN if that differs from 0. */
+  /** The number of a step in which nothing was written; NaN if that differs from 0. */
   readonly #empty: number
   /** The newest step that was written or passed. */
   #last = Number.NEGATIVE_INFINITY

@@ -44,7 +44,7 @@ export function compileCosts({ reserve, settle, weights = evenly, unit }: Measur
   }
 }
 
-/** Returns the part of an estimate for the request itself, if a usage format is named and nothing is said of it. */
+/** Returns the part of an estimate for the request itself, if a usage format is named and the settings do not give that part. */
 function ownPlus({ from, plus }: ReserveSettings): ReserveSource[] {
   return plus.length === 0 && from.some(isFormat) ? [{ kind: 'bytes', per: BYTES_PER_TOKEN, weight: 1 }] : []
 }

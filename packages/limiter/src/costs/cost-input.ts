@@ -11,7 +11,7 @@ export type ReserveSource = (
 
 /** The charge of a call before its cost is known. */
 export interface ReserveInput {
-  /** The sources, of which the largest that the request has counts. */
+  /** The sources; the largest that the request has counts. */
   readonly from: readonly ReserveSource[]
   readonly plus: readonly ReserveSource[]
   /** The factors of `from`, such as the number of answers that are asked for: the largest of each group, and at least 1. */

@@ -12,7 +12,7 @@ interface Reading {
 /**
  * Computes what a call is charged before its cost is known: the largest of `from` that the request has, times `times`, and `plus`,
  * within bounds. What cannot be read counts as `max`, and what can be read in two ways as the larger, so that no call gets cheaper
- * by being hard to read. /
+ * by being hard to read.
  */
 export function estimateOf(input: ReserveInput): (call: Call) => number {
   const { from, plus, times, min, max, typical = max } = input

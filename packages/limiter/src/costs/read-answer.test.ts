@@ -77,7 +77,7 @@ describe('the usage in an answer', () => {
     ],
     ['Gemini', 'gemini', { candidates: [], usageMetadata: gemini }],
     ['Gemini, as a list of parts', 'gemini', [{ usageMetadata: { promptTokenCount: 100 } }, { usageMetadata: gemini }]],
-  ])('%s: short, long and cut', async (_title, format, answer) => {
+  ])('the usage of a %s is read from a short, a long and a cut answer', async (_title, format, answer) => {
     const text = JSON.stringify(answer)
     const withText = Array.isArray(answer) ? [{ text: long }, ...answer] : { text: long, ...(answer as object) }
     expect(await amountIn(text, byUsage(format))).toBe(120)

@@ -30,7 +30,7 @@ const decoders: Readonly<Record<string, (bytes: Buffer) => Promise<Buffer>>> = {
   br: bytes => promisify<Buffer, object, Buffer>(brotliDecompress)(bytes, limits),
 }
 
-/** An answer on its way to the caller, of which the ends are kept until its cost can be read. */
+/** Keeps both ends of an answer on its way to the caller until its cost can be read. */
 export class AnswerReader {
   readonly #inputs: readonly (SettleInput | undefined)[]
   readonly #ends: AnswerEnds | undefined

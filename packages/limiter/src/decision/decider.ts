@@ -203,7 +203,7 @@ export class Decider {
   /**
    * Takes the charges of a call in this process first, so that no other call can take their room meanwhile, and refunds them if the
    * shared store refuses. A call that this process refuses does not ask the shared store; one that it holds permits for is decided
-   * at once. /
+   * at once.
    */
   #takeShared(
     plan: CallPlan,

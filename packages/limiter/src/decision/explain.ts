@@ -98,7 +98,7 @@ export function explainRules(
   })
 }
 
-/** Returns the permits of a call's keys that this process holds in advance, by rule; without the rules of which it holds none. */
+/** Returns the permits of a call's keys that this process holds in advance, by rule; rules without such permits are left out. */
 export function leasedFor(call: Call, met: readonly RuleState[], shared: CompositeStore): Map<string, number> {
   const leased = new Map<string, number>()
   for (const { rule, counter } of met) {

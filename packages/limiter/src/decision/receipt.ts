@@ -59,7 +59,7 @@ interface SharedRefunds {
 
 /**
  * Returns the charges of a call that was counted. `answeredAt` is when a shared store answered. With `reservations`, those that
- * wait to be settled are followed there. /
+ * wait to be settled are followed there.
  */
 export function receiptsOf(
   { size, charges, found, resetsBefore }: CallPlan,

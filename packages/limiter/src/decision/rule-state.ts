@@ -24,7 +24,7 @@ export interface RuleState {
   readonly tally: Tally
 }
 
-/** Returns the state of a rule of which no call waits. */
+/** Returns the first state of a rule: no call waits. */
 export function newState(
   counted: Pick<RuleState, 'rule' | 'match' | 'table' | 'counter' | 'blocks' | 'isQuick' | 'tally'>,
 ): RuleState {
@@ -169,8 +169,8 @@ export class CallersInQueue {
 }
 
 /**
- * True if one more call of a caller may wait. If all places are taken, it may if another caller has at least two calls more in the
- * queue, of which the newest then leaves: one caller alone may use the whole queue, and does not keep others out of it.
+ * True if one more call of a caller may wait. If all places are taken, it may if another caller has at least two calls more in the queue,
+ * and the newest of them leaves: one caller alone may use the whole queue, and does not keep others out of it.
  */
 export function hasRoom({ rule, waiting, callers }: RuleState, key: string): boolean {
   if (waiting === 0 || rule.by.length === 0) return waiting < rule.queueSize

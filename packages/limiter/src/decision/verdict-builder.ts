@@ -217,7 +217,7 @@ function metersOf(rule: CompiledRule, charge: PlannedCharge): readonly Meter[] {
 
 /**
  * Returns by how much a level would keep the call longer than it may wait, or its caller is blocked; not above 0 if it passes. A
- * block that clears the count takes the place of the level's own delay. /
+ * block that clears the count takes the place of the level's own delay.
  */
 function lateUsOf(rule: CompiledRule, charge: PlannedCharge, level: number, blockedUs: number): number {
   const over = charge.delays[level]! - (charge.mayWait ? metersOf(rule, charge)[level]!.maxWaitUs : 0)

@@ -10,7 +10,7 @@ type AnyFunction = (this: unknown, ...args: never[]) => unknown
 /**
  * Wraps a function in limits; of several, all must hold. A refused call throws a LimitedError, or gives the fallback; that of an
  * async function rejects. The result is a promise if it has to wait, or is counted for the fleet; else it is what the function
- * returns. /
+ * returns.
  */
 export function rateLimited<Args extends unknown[], Result>(
   work: (...args: Args) => Result,

@@ -8,7 +8,7 @@ const scratch: AddressBits = new Uint16Array(8)
 
 /**
  * Returns one text per caller: an IPv4 address in dotted form however it was written, an IPv6 address as the network of
- * `ipv6Prefix` bits around it, since one host owns a whole /64. Undefined when the text is no address. /
+ * `ipv6Prefix` bits around it, since one host owns a whole /64. Undefined when the text is no address.
  */
 export function canonicalAddress(text: string, ipv6Prefix = 64): string | undefined {
   if (parseDotted(text, 0, text.length) >= 0) return text

@@ -49,7 +49,7 @@ export class GrpcOutcome {
   }
 }
 
-/** The frames of a body of gRPC-Web, of which the last has the trailers; in Base64 if it is text. */
+/** The frames of a body of gRPC-Web; the last one has the trailers. They are in Base64 if it is text. */
 class WebTrailers {
   status: string | undefined
   readonly #isText: boolean

@@ -87,7 +87,7 @@ function workFor(path: string): number {
 /**
  * Returns every path that a common server may take a path for. Servers differ in whether `%2F` and `%5C` are slashes, whether what
  * follows `;` or `%3B` is dropped, up to the next slash or to the end, before or after that, whether dots are followed, and whether
- * `..` leads out of an empty segment. /
+ * `..` leads out of an empty segment.
  */
 export function readingsOf(path: string): Set<string> {
   const readings = formsOf(path)
@@ -136,7 +136,7 @@ function collapse(path: string): string {
 
 /**
  * Returns a path with each kind of other slash as a slash or not. URL parsers take `\` for a slash and leave `%5C` as it is;
- * routers that take it for none have it as `%5C`, or as it is. /
+ * routers that take it for none have it as `%5C`, or as it is.
  */
 function slashed(path: string): Set<string> {
   const forms = new Set([path, path.replace(BACKSLASH, '/'), path.replace(BACKSLASH, '%5C')])
@@ -200,7 +200,7 @@ const BEYOND_BYTES = /[\u0100-\uffff]/
 
 /**
  * Returns a path with escapes read as the letters that they are: `/caf%C3%A9` is `/café`, and `/big%20sale` is `/big sale`. Some
- * routers compare paths after they have decoded them and some before, so rules and calls are compared in this one form. /
+ * routers compare paths after they have decoded them and some before, so rules and calls are compared in this one form.
  */
 export function lettersOf(path: string): string {
   if (!path.includes('%')) return path

@@ -44,7 +44,7 @@ export function normalizeTarget(rawTarget: string): Target | undefined {
 
 /**
  * Returns the path that a call is counted under. Many servers ignore `;x=1` behind a segment, a slash at the end and a second slash
- * in between, so none of them may buy a caller a fresh count. /
+ * in between, so none of them may buy a caller a fresh count.
  */
 export function countedPath(path: string): string {
   let counted = ''
@@ -124,7 +124,7 @@ const PARAMETERS = /;|%3B/
 /**
  * True if servers disagree on where a segment leads. Some read `%2F` and `%5C` as slashes and some do not, so no dots may be beside
  * them; some drop what follows a semicolon, up to the next slash or to the end, so one may only be in the last segment. There it is
- * harmless, and servlets write it. /
+ * harmless, and servlets write it.
  */
 function isAmbiguous(segment: string, isLast: () => boolean): boolean {
   if (!segment.includes('%') && !segment.includes(';')) return false

@@ -197,7 +197,7 @@ export class JobQueue {
     if (this.#heap.size > 0) this.#pump()
   }
 
-  /** Rejects the jobs that wait, and all that come; those that run end as they do. */
+  /** Rejects the jobs that wait, and all that come; running jobs end as usual. */
   close(error: Error): void {
     this.#closed ??= error
     this.clear(error)
@@ -338,7 +338,7 @@ export class JobQueue {
     this.#afterLeaving()
   }
 
-  /** Calls a job's function. What has to be done when it has ended is done before its caller hears of it. */
+  /** Calls a job's function. All work after its end is done before its caller hears of it. */
   #run(work: (context: JobContext) => unknown, signal: AbortSignal | undefined, started: Started): Promise<unknown> {
     this.#running++
     this.#events?.emit('started')

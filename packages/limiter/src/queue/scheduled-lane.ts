@@ -76,7 +76,7 @@ export class WaitingLane implements Lane {
 
   /**
    * Returns the call behind which a new one waits: the last one that is not of a lower rank, or that would wait too long if it were
-   * overtaken. Each call that is overtaken passes one turn later. /
+   * overtaken. Each call that is overtaken passes one turn later.
    */
   #overtake(waiter: ScheduledCall): Member | undefined {
     let ahead = this.#last

@@ -95,7 +95,7 @@ function defaultFor(limit: unknown, { algorithms }: Vocabulary): Algorithm | und
   return (namesCalendar(limit) && algorithms.find(({ hasCalendar }) => hasCalendar)) || algorithms[0]
 }
 
-/** Makes a rule of which only its id matters: no rule with this id is in force. */
+/** Makes a rule that has only an id: no rule with this id is in force. */
 function ruleThatIsOff(id: string, { name }: Algorithm): Rule {
   const rest = { match: {}, by: [], options: {}, limits: [], queue: { size: 1 } } as const
   return {

@@ -111,7 +111,7 @@ export class ObjectSchema<Of extends Shape = Shape> extends Schema<OutputOf<Of>,
     return new ObjectSchema(this.shape, 'keep')
   }
 
-  /** Returns this object, of which every field may then be left out. */
+  /** Returns this object with all fields optional. */
   partial(): ObjectSchema<{ [Key in keyof Of]: Schema<output<Of[Key]> | undefined, input<Of[Key]> | undefined> }> {
     const shape = Object.entries(this.fields).map(([name, field]) => [name, field.optional()])
     return new ObjectSchema(Object.fromEntries(shape), this.others) as never

@@ -8,7 +8,7 @@ export interface RecordedCall {
   readonly at: number
   readonly call: Call
   readonly cost: number
-  /** The number of callers at that time of which one was recorded. */
+  /** One caller in this number was recorded at that time. */
   readonly oneOf: number
 }
 

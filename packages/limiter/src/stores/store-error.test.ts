@@ -64,7 +64,7 @@ it('an answer that is no answer is a bug', () => {
   expect(classifyError(new UnreadableReply('numbers', 'x')).kind).toBe('bug')
 })
 
-it('an answer that comes too late is an error of silence', () => {
+it('an answer that comes too late is a silent error', () => {
   expect(classifyError(new TooLate(50))).toMatchObject({
     ...{ code: 'STORE_SILENT', kind: 'down', message: 'no answer within 50 ms', isSilent: true },
   })

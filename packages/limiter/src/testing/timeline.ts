@@ -25,7 +25,7 @@ export interface Row {
   /** The permits left afterwards, of the level with the fewest. */
   readonly remaining?: number
   readonly retryAfterMs?: number
-  /** Until nothing is remembered, by the level that remembers longest. */
+  /** The time after which nothing is remembered, by the level that remembers longest. */
   readonly resetAfterMs?: number
 }
 

@@ -1,7 +1,7 @@
 import { StepRing } from 'diana-limiter/gateway'
 import type { ProcessReport } from './process-report.ts'
 
-/** The last five minutes of one number, oldest first, in steps; null for a time of which nothing is known. */
+/** The last five minutes of one number, oldest first, in steps; null if nothing is known of a step. */
 export type Course = readonly (number | null)[]
 
 /** One process: what it said last, and its last five minutes. */

@@ -14,7 +14,7 @@ export class CompressingSink implements ResponseSink {
   readonly #reply: CallReply
   #source: OutletSource | undefined
   #compressor: Compressor | undefined
-  /** An answer without a length may be a stream, of which each piece is worth having at once. */
+  /** True if an answer without a length may be a stream: the caller wants each piece at once. */
   #isStream = false
 
   constructor(sink: ResponseSink, compressible: Compressible, request: CallRequest, reply: CallReply) {

@@ -31,8 +31,11 @@ export function headersToService(request: CallRequest, route: Route, trust: Trus
   const address = peer ?? 'unknown'
   flat.push('x-forwarded-for', earlier === undefined ? address : `${earlier}, ${address}`)
   if (!isProxied || headers['x-forwarded-host'] === undefined) flat.push('x-forwarded-host', headers.host ?? '')
-  if (!isProxied || headers['x-forwarded-proto'] === undefined) {
-    flat.push('x-forwarded-proto', 'encrypted' in socket ? 'https' : 'http')
+  const protocol = 'encrypted' in socket ? 'https' : 'http'
+  if (!isProxied || headers['x-forwarded-proto'] === undefined) flat.push('x-forwarded-proto', protocol)
+  // a proxy that names only the protocol means its default port
+  if (!isProxied || (headers['x-forwarded-port'] === undefined && headers['x-forwarded-proto'] === undefined)) {
+    flat.push('x-forwarded-port', portOf(headers.host, protocol))
   }
   if (route.keepsHost && headers.host !== undefined) flat.push('host', headers.host)
   if (route.changesRequest) {
@@ -40,6 +43,12 @@ export function headersToService(request: CallRequest, route: Route, trust: Trus
     for (const name in set) flat.push(name, set[name]!)
   }
   return flat
+}
+
+/** Returns the port that the caller's `Host` names, or the default port of the protocol. */
+function portOf(host: string | undefined, protocol: 'http' | 'https'): string {
+  const named = host === undefined ? undefined : /:(\d{1,5})$/.exec(host)?.[1]
+  return named ?? (protocol === 'https' ? '443' : '80')
 }
 
 /** Headers that Diana writes itself, and those that Node has answered already. */

@@ -1,4 +1,4 @@
-/** Headers of which Node's HTTP/2 writes one value only; of several, the first is taken, as Node's HTTP/1.1 reads them. */
+/** The headers that Node's HTTP/2 writes once only; of several values the first is taken, as Node's HTTP/1.1 reads them. */
 const single: ReadonlySet<string> = new Set([
   'access-control-allow-credentials',
   'access-control-max-age',

@@ -1,7 +1,7 @@
 import type { X509Certificate } from 'node:crypto'
 import { alternativeNames } from 'diana-limiter/gateway'
 
-/** Finds what belongs to a name that a caller asks for: by the name itself, or by `*.` and the rest of it. */
+/** Finds the value for a name that a caller asks for: by the name itself, or by `*.` and the rest of the name. */
 export class CertificateNames<Value> {
   readonly #values = new Map<string, Value>()
 

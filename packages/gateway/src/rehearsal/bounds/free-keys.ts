@@ -6,7 +6,7 @@ export interface FreeKey {
   readonly why: string
 }
 
-/** Returns the dimensions of a rule of which a caller can send as many values as they like: each has a count of its own. */
+/** Returns the dimensions of a rule whose values callers choose freely: each value has a count of its own. */
 export function freeKeysOf(rule: Rule, document: RuleDocument): FreeKey[] {
   return rule.by.flatMap(dimension => {
     const why = whyFree(dimension, rule, document)

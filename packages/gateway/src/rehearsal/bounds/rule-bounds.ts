@@ -4,7 +4,7 @@ import { type Curve, curveOf, mostOf } from './curve.ts'
 import { type FreeKey, freeKeysOf, keysOf } from './free-keys.ts'
 import { findSchedule, type Schedule } from './schedule.ts'
 
-/** The intervals of which the most is shown, in microseconds. */
+/** The intervals whose bounds are shown, in microseconds. */
 export const INTERVALS = { second: 1e6, minute: 60e6, hour: 3600e6, day: 86_400e6 } as const
 export type Interval = keyof typeof INTERVALS
 export const intervals: readonly Interval[] = ['second', 'minute', 'hour', 'day']

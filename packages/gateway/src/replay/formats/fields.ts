@@ -90,7 +90,7 @@ export const request: Field = {
   writeAt: (entry, line, from, to) => {
     const first = line.indexOf(' ', from)
     if (first <= from || first >= to) return false
-    // most end with the protocol, of which the last eight signs are HTTP/1.1
+    // most lines end with the protocol, whose last eight signs are HTTP/1.1
     const isVersioned = line.charCodeAt(to - 9) === 0x20 && line.startsWith('HTTP/', to - 8)
     if (!isVersioned) return request.write(entry, line.slice(from, to))
     entry.method = methodOf(line, from, first)

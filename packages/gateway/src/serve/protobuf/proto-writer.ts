@@ -24,7 +24,7 @@ export class ProtoWriter {
     return value === 0 ? this : this.chosenNumber(field, value)
   }
 
-  /** Writes one of several fields of which the one that is there counts, also if it is 0. */
+  /** Writes one of several fields that exclude each other, also if it is 0. */
   chosenNumber(field: number, value: number): this {
     this.#reserve(20)
     this.#varint(tagOf(field, wire.varint))

@@ -144,7 +144,7 @@ function answerOf(verdict: Verdict): readonly number[] {
   return fiveOf(verdict, tightest(verdict))
 }
 
-/** Returns the level of a rule that refuses for longest, or of which least is left. */
+/** Returns the level of a rule that refuses for longest, or the one with least left. */
 function tightest({ allowed, decisions }: Verdict): Decision | undefined {
   if (decisions.length < 2) return decisions[0]
   return decisions.reduce((one, other) =>

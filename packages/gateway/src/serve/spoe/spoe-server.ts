@@ -25,7 +25,7 @@ export interface SpoeServerParts {
 
 type Variables = Readonly<Record<string, string | number>>
 
-/** HAProxy sends all headers of a request in one frame, of which it sends none that is larger than its buffers. */
+/** The largest frame: HAProxy sends all headers of a request in one frame, and none that is larger than its buffers. */
 const maxFrameBytes = 1_048_576
 const leastFrameBytes = 256
 const helloMs = 5000

@@ -73,7 +73,7 @@ export class ServiceStream {
     this.#stream!.once('close', () => onClosed(this.#wasLate))
   }
 
-  /** Ends the call at the service, whatever has come of it. */
+  /** Ends the call at the service, in any state. */
   fail(error: Error): void {
     if (this.#isOver) return
     this.#end()

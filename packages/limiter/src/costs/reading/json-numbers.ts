@@ -62,7 +62,7 @@ export function pathTree(paths: readonly JsonPath[]): PathTree {
 /**
  * Returns a name as the most tolerant parsers compare it: Go and .NET ignore case, Protocol Buffers take `max_tokens` for
  * `maxTokens`, and parsers in C end a name at a NUL. Two steps of case, since the long s and the Kelvin sign are letters of ASCII
- * in one of them only. /
+ * in one of them only.
  */
 export function foldedName(name: string): string {
   const nul = name.indexOf('\0')

@@ -14,13 +14,13 @@ export interface UsageFormat {
   readonly name: string
   /** The fields of a request that limit how much the answer may use. */
   readonly limits: readonly string[]
-  /** The fields of a request that say how many such answers are made, of which the largest counts. */
+  /** The fields of a request that say how many answers are made; the largest counts. */
   readonly choices: readonly string[]
   /** Fields of a request that may be lists, with an answer to each item. */
   readonly lists: readonly string[]
   /** All fields of an answer that `tokens` reads. */
   readonly fields: readonly string[]
-  /** Names of fields, of which each event of a stream that reports usage has one. */
+  /** Names of fields; each event of a stream that reports usage has one of them. */
   readonly hints: readonly string[]
   /** Reads the tokens; undefined if the answer reports no usage, or not yet all of it. */
   tokens(read: FieldReader): Tokens | undefined

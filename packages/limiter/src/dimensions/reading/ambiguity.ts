@@ -6,8 +6,8 @@ import { type KeyInput, present, sourcesOf } from '../key.ts'
 export type CallTest = (call: Call) => boolean
 
 /**
- * Returns a test whether a call brings a dimension of `by` in several values, of which services could read either: no key is safe
- * then. Undefined if no dimension can be read in two ways. /
+ * Returns a test whether a call brings several values of a dimension of `by`, and services could read any of them: no key is safe then.
+ * Undefined if no dimension can be read in two ways.
  */
 export function compileAmbiguity(by: readonly string[], lookup: KeyInput): CallTest | undefined {
   const tests = by.map(name => ambiguityOf(name, lookup)).filter(test => test !== undefined)

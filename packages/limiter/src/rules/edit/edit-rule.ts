@@ -45,7 +45,7 @@ export function editRule(text: string, id: string, ruleText: string | undefined)
 /** The place of a rule in a document. */
 export interface RuleSpan {
   readonly start: number
-  /** The end of its last value, or of the line of that. */
+  /** The end of its last value, or of the line of its last value. */
   readonly end: number
   /** The indent of its first option: 0 if it is written in braces. */
   readonly column: number

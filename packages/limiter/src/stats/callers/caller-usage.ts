@@ -91,7 +91,7 @@ const leastOfRule = 4
 /**
  * Keeps who calls, by rule, in bounded memory: a sketch of each rule (Space-Saving, Metwally et al. 2005) with scores that fade.
  * 2005) with scores that fade. A caller that finds no room replaces the one with the lowest score; that score bounds what was
- * missed of the newcomer. /
+ * missed of the newcomer.
  */
 export class CallerSketches {
   readonly #most: number
@@ -218,7 +218,7 @@ export class CallerSketches {
   }
 }
 
-/** Returns two standard deviations of a count of which one in `oneOf` was read. */
+/** Returns two standard deviations of a count that was estimated by one in `oneOf`. */
 function errorOf(count: number, oneOf: number): number {
   return oneOf === 1 ? 0 : Math.ceil(2 * Math.sqrt(count * oneOf))
 }

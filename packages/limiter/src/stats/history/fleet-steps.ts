@@ -4,7 +4,7 @@ import { allCalls } from './read-range.ts'
 
 /**
  * One step of the history of a fleet in Redis: each is a hash of its own, `diana:d1:history:5000:1700000000`, which all processes
- * add to. The moments are those of Redis's clock. /
+ * add to. The moments are those of Redis's clock.
  */
 export interface FleetStep {
   readonly rules: ReadonlyMap<string, SecondCounts>

@@ -10,7 +10,7 @@ export interface OverloadSecond {
   readonly overload?: OverloadStatus | undefined
 }
 
-/** One number per second, oldest first; null for a second of which nothing is known. */
+/** One number per second, oldest first; null if nothing is known of a second. */
 export type Curve = readonly (number | null)[]
 
 export interface OverloadSeries {

@@ -9,7 +9,7 @@ export interface RangeQuery {
   readonly rule?: string | undefined
 }
 
-/** One number for each step, oldest first; null for a step of which nothing is known. */
+/** One number for each step, oldest first; null if nothing is known of a step. */
 export type RangeSeries = Readonly<Record<keyof SecondCounts, readonly (number | null)[]>>
 
 /** A time in steps, and the time of the same length before it. */

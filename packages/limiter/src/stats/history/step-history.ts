@@ -78,7 +78,7 @@ export class StepHistory {
     this.#keep(this.#compact(this.beginningOf(at), list))
   }
 
-  /** Returns the numbers of one name in the steps from one moment to before another; null for steps of which nothing is known. */
+  /** Returns the numbers of one name in the steps from one moment to before another; null if nothing is known of a step. */
   series(name: string, from: number, to: number): (SecondCounts | null)[] {
     const series: (SecondCounts | null)[] = []
     for (let at = this.beginningOf(from); at < to; at += this.stepMs) {
@@ -103,7 +103,7 @@ export class StepHistory {
     return sums
   }
 
-  /** Returns the numbers of every name in the steps from one moment to before another; zeros for steps of which nothing is known. */
+  /** Returns the numbers of every name in the steps from one moment to before another; zeros if nothing is known of a step. */
   seriesByName(from: number, to: number): Map<string, Record<keyof SecondCounts, number[]>> {
     const length = Math.ceil((to - this.beginningOf(from)) / this.stepMs)
     const series = new Map<string, Record<keyof SecondCounts, number[]>>()

@@ -1,6 +1,6 @@
 import type { Row, Timeline } from '../timeline.ts'
 
-/** Calls every `everyMs`, of which those at `passing` pass. */
+/** Makes calls every `everyMs`; those at `passing` pass. */
 function polled(from: number, to: number, everyMs: number, passing: readonly number[]): Row[] {
   const count = Math.floor((to - from) / everyMs) + 1
   return Array.from({ length: count }, (_, i) => {

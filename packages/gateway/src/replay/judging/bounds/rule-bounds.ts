@@ -109,7 +109,7 @@ export class RuleBounds {
     for (const { slots } of this.levels) if (slots) tick.refused += slots.add(slot, x, cost, lastsUs) ? units : 0
   }
 
-  /** Ends x, of which all calls have been added; returns their callers. */
+  /** Ends x after all of its calls have been added; returns their callers. */
   close(x: number): readonly CallerTick[] {
     const closed = this.#tick
     this.#tick = []

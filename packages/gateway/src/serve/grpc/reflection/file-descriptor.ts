@@ -16,7 +16,7 @@ export interface ProtoMessage {
   readonly fields?: readonly string[] | undefined
   readonly messages?: readonly ProtoMessage[] | undefined
   readonly enums?: readonly ProtoEnum[] | undefined
-  /** A group of fields of which one is there, and their names. */
+  /** A group of fields that exclude each other, and their names. */
   readonly oneof?: { readonly name: string; readonly fields: readonly string[] } | undefined
   /** True if it is the entry of a map. */
   readonly isMapEntry?: boolean | undefined

@@ -163,7 +163,7 @@ describe('a target that cannot be used', () => {
     {},
     undefined,
     7,
-  ])('the target %j is a clear error', async target => {
+  ])('a target that cannot be used is a clear error: %j', async target => {
     await expect(connectRedis(target as unknown as RedisTarget)).rejects.toThrow('store.redis must be a URL such as')
   })
 
