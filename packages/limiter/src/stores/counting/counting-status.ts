@@ -7,7 +7,7 @@ type Words = Pick<Cause, 'what' | 'remedy'>
 const words: Partial<Record<StoreCode, Words>> = {
   STORE_LOST_COUNTS: {
     what: 'the counting process started again without counts',
-    remedy: 'nothing is to be done: the workers report their counts to it',
+    remedy: 'the workers report their counts to it, and then count together again',
   },
   STORE_SILENT: {
     what: 'the counting process does not answer in time',
@@ -16,7 +16,7 @@ const words: Partial<Record<StoreCode, Words>> = {
 }
 const AWAY: Words = {
   what: 'the counting process cannot be reached',
-  remedy: 'nothing is to be done if it is back within a second; else look for its last words in the log',
+  remedy: 'it is started again at once; if it does not come back, the log has its last words',
 }
 
 /** Returns a status of the machine's store, in words about a counting process. */
