@@ -37,9 +37,16 @@ export const commands = {
       env: { DIANA_DASHBOARD_LONG: '1' },
     },
     walk: {
-      about: '100,000 random steps on memory and Redis, which must give the same answers',
+      about:
+        '100,000 random steps on memory and Redis (or --on ledgers), which must give the same answers; --api: through the public API',
       takes: '2 min',
       run: ['test/walk/run.mjs'],
+    },
+    postgres: {
+      about:
+        'the store of docs/extending.md on a PostgreSQL: the published suite, and processes of which one is killed',
+      takes: '1 min',
+      run: ['test/postgres/run.mjs'],
     },
     'walk-fleet': {
       about: 'random fleets of processes and outages, in virtual time',
@@ -52,6 +59,11 @@ export const commands = {
       ),
       env: { FLEET_SCENES: '200' },
     },
+    prove: {
+      about: 'every state of the model of a fleet, for 2 and 3 processes; faults of before must be found',
+      takes: '10 min',
+      run: ['model/prove.mjs'],
+    },
     reserve: {
       about: 'five processes reserve and settle calls of unknown cost on one Redis, and one is killed',
       takes: '10 s',
@@ -59,7 +71,7 @@ export const commands = {
     },
     bounds: {
       about: '100,000 random schedules for each of 200 rule sets, which must not exceed what diana bound says',
-      takes: '1 h',
+      takes: '5 h',
       run: tests('packages/gateway/src/rehearsal/bounds/bounds.test.ts'),
       env: { DIANA_BOUND_SETS: '200', DIANA_BOUND_SCHEDULES: '100000' },
     },

@@ -112,6 +112,19 @@ export const programs = [
     packages: everywhere('openssl'),
   },
   {
+    // checks the model of a fleet; not every package manager has it: its test is left out without it
+    name: 'spin',
+    isOptional: true,
+    home: 'https://spinroot.com',
+    packages: { 'apt-get': 'spin', brew: 'spin' },
+  },
+  {
+    name: 'gcc',
+    isOptional: true,
+    home: 'https://gcc.gnu.org',
+    packages: { ...everywhere('gcc'), 'apt-get': 'gcc' },
+  },
+  {
     name: 'promtool',
     home: 'https://prometheus.io/download',
     packages: {

@@ -2,19 +2,18 @@
 // npm run long -- size: what diana-limiter costs an application, on disk, at its start and in a bundle; --write puts it into docs/packages.md.
 // Ends with exit code 1 if a figure misses its mark.
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { rolldown } from 'rolldown'
-import { Consumer, runtimeLinks } from '../test/consumers/consumer.mjs'
+import { Consumer, diskBytes, MOST_DISK_BYTES, runtimeLinks } from '../test/consumers/consumer.mjs'
 import { built } from './build/build-packages.mjs'
 import { packPackages, published } from './release/pack.mjs'
 import { root, runNpm } from './run.mjs'
 
 const STARTS = 15
 const PEER = 'express-rate-limit'
-const MOST_DISK_BYTES = 2_000_000
 const MOST_START_MS = 500
 const page = join(root, 'docs/packages.md')
 const tools = join(root, 'test/consumers')
@@ -207,14 +206,6 @@ function loadedAtOnce(output, part) {
   if (part && first.length < 2) throw new Error(`no file of the bundle is ${part}`)
   first.forEach(visit)
   return [...found]
-}
-
-/** What a file system with blocks of 4 KiB takes for a folder, so that the figure is the same on each. */
-function diskBytes(path) {
-  const stats = statSync(path)
-  const own = Math.ceil(stats.size / 4096) * 4096
-  if (!stats.isDirectory()) return own
-  return readdirSync(path).reduce((sum, name) => sum + diskBytes(join(path, name)), 4096)
 }
 
 function cpuMs(consumer, program) {

@@ -10,8 +10,11 @@ const source = fileURLToPath(new URL('../packages/limiter/src', import.meta.url)
 const folders = [
   {
     folder: 'algorithms/lua',
-    head: ["import type { LuaAlgorithm } from '../algorithm.ts'"],
-    declare: (name, text) => `export const ${camelCase(name)}Lua: LuaAlgorithm = { name: '${name}', lua: ${text} }`,
+    head: [
+      "import type { LuaAlgorithm } from '../algorithm.ts'",
+      'type OwnLua = LuaAlgorithm & { readonly lua: string }',
+    ],
+    declare: (name, text) => `export const ${camelCase(name)}Lua: OwnLua = { name: '${name}', lua: ${text} }`,
   },
   ...['stores/redis/engine', 'stores/redis/script'].map(folder => ({
     folder,

@@ -65,7 +65,7 @@ const packages: Readonly<Record<string, Layers>> = {
         ...['algorithms', 'answers', 'create', 'limiter', 'engine', 'costs', 'decision', 'verdict', 'rules'],
         'decorators',
       ],
-      messages: ['filters', 'limiter', 'verdict'],
+      messages: ['filters', 'engine', 'limiter', 'verdict'],
       context: ['filters', 'verdict'],
       testing: [
         ...[

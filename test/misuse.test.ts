@@ -429,7 +429,7 @@ describe('mistakes that show only at run time cause one warning with a code', ()
     await made.check(call)
     await vi.waitFor(() => expect(warnings.map(([code]) => code)).toEqual(['DIANA_STORE_DOWN']))
     expect(warnings[0]![1]).toMatch(
-      /^Redis cannot be asked, so each process counts by itself: start Redis or correct store\.redis; limiter\.events\.on\("store"\) reports when it is back: /,
+      /^the store cannot be asked, so each process counts by itself: start Redis or correct store; limiter\.events\.on\("store"\) reports when it is back: /,
     )
   })
 

@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { nextVersion } from '../scripts/release/next-version.mjs'
-import { release } from '../scripts/release/release.mjs'
+import { packTagged, release } from '../scripts/release/release.mjs'
 import { releaseChangelog } from '../scripts/release/release-changelog.mjs'
+import { sbomOf } from '../scripts/release/sbom.mjs'
 import { setAddress } from '../scripts/release/set-repository.mjs'
 
 describe('the next version', () => {
@@ -129,6 +130,24 @@ describe('npm run release', () => {
     expect(printed.join('\n')).toContain('0.1.0 → 0.2.0')
   })
 
+  it('a tagged release is packed only if the tag has its version and the manifests name the repository', async () => {
+    const parts = {
+      build: async () => void printed.push('built'),
+      pack: async () => [{ name: 'one', tarball: 'one.tgz' }],
+      check: async () => ['a fault'],
+    }
+    const pack = (tag: string) => packTagged({ root, folders, tag, parts, print: line => printed.push(line) })
+    await expect(pack('v0.2.0')).rejects.toThrow('one has version 0.1.0, which is not that of the tag v0.2.0')
+    await expect(pack('v0.1.0')).rejects.toThrow('one names no repository')
+    expect(printed).toEqual([])
+    for (const name of ['one', 'two'])
+      write(`packages/${name}/package.json`, { name, version: '0.1.0', repository: {} })
+    await expect(pack('v0.1.0')).rejects.toThrow('one cannot be published:\n- a fault')
+    parts.check = async () => []
+    await pack('v0.1.0')
+    expect(printed.slice(-2)).toEqual(['built', expect.stringContaining('one: packed')])
+  })
+
   it('a tree with changes is refused', async () => {
     write('new.txt', 'new')
     await expect(run()).rejects.toThrow('the tree has changes')
@@ -144,5 +163,49 @@ describe('npm run release', () => {
     await expect(run({ problems: ['README.md is missing'] })).rejects.toThrow('README.md is missing')
     expect(git('status', '--porcelain')).toBe('')
     expect(git('tag')).toBe('')
+  })
+})
+
+describe('the bill of materials of a package', () => {
+  const integrity = `sha512-${Buffer.from('digest').toString('base64')}`
+  const at = (version: string, dependencies = {}) => ({ version, license: 'MIT', integrity, dependencies })
+  const lock = {
+    packages: {
+      'node_modules/a': at('1.0.0', { b: '^2.0.0' }),
+      'node_modules/a/node_modules/b': at('2.0.0', { a: '^1.0.0', '@s/c': '*' }),
+      'node_modules/b': at('1.0.0'),
+      'node_modules/@s/c': at('3.0.0', { b: '^1.0.0' }),
+      'node_modules/own': { link: true, resolved: 'packages/own' },
+      'packages/own': { version: '0.1.0', license: 'MIT' },
+      'node_modules/yaml': at('2.9.1'),
+    },
+  }
+  const manifest = { name: 'it', version: '0.1.0', license: 'MIT', dependencies: { a: '^1.0.0', own: '0.1.0' } }
+  const licenses = 'Code of these packages is inside.\n\nyaml 2.9.1\nLicense: ISC\n\nCopyright someone\n'
+  const sbom = sbomOf(manifest, lock, licenses)
+
+  it('the bill lists what npm installs, each in the version that its user gets, and what is inside the files', () => {
+    const refs = sbom.components.map(component => component['bom-ref'])
+    expect(refs).toEqual(['@s/c@3.0.0', 'a@1.0.0', 'b@1.0.0', 'b@2.0.0', 'own@0.1.0', 'yaml@2.9.1'])
+    const inside = sbom.components.filter(({ properties }) => properties?.[0]?.name === 'cdx:npm:package:bundled')
+    expect(inside.map(component => component['bom-ref'])).toEqual(['yaml@2.9.1'])
+    expect(sbom.components[0]).toMatchObject({
+      purl: 'pkg:npm/%40s/c@3.0.0',
+      hashes: [{ alg: 'SHA-512', content: Buffer.from('digest').toString('hex') }],
+    })
+    expect(new Map(sbom.dependencies.map(({ ref, dependsOn }) => [ref, dependsOn]))).toEqual(
+      new Map([
+        ['it@0.1.0', ['a@1.0.0', 'own@0.1.0', 'yaml@2.9.1']],
+        ['a@1.0.0', ['b@2.0.0']],
+        ['b@2.0.0', ['@s/c@3.0.0', 'a@1.0.0']],
+        ['@s/c@3.0.0', ['b@1.0.0']],
+        ['b@1.0.0', []],
+        ['own@0.1.0', []],
+      ]),
+    )
+  })
+
+  it('a dependency that the lock file lacks is refused', () => {
+    expect(() => sbomOf({ ...manifest, dependencies: { lost: '1.0.0' } }, lock, '')).toThrow('no lost: run npm install')
   })
 })

@@ -1,4 +1,6 @@
+import { join } from 'node:path'
 import { defineConfig } from 'vite'
+import { Licenses } from '../../scripts/build/licenses.mjs'
 import { createFakeAdmin } from './fake-admin/fake-admin.ts'
 
 /** Takes this many rules instead of the usual ones: DIANA_RULES=1000 npm run dev. */
@@ -24,6 +26,15 @@ export default defineConfig({
       apply: 'serve',
       configureServer(server) {
         server.middlewares.use(createFakeAdmin({ crowd }))
+      },
+    },
+    {
+      name: 'licenses',
+      apply: 'build',
+      writeBundle({ dir }, output) {
+        const licenses = new Licenses()
+        licenses.addAll(Object.values(output))
+        licenses.write(join(dir!, 'THIRD-PARTY-LICENSES.txt'))
       },
     },
   ],

@@ -8,7 +8,7 @@ import { entriesOf } from './entries.mjs'
 import { Layers, layersOf } from './layers.mjs'
 import { Licenses } from './licenses.mjs'
 import { isWritten, publishedManifest } from './manifest.mjs'
-import { loadDirectly, passOn, withoutRuntime } from './tidy.mjs'
+import { loadDirectly, passOn, shortMarkers, withoutRuntime } from './tidy.mjs'
 
 /** Writes a package as it is published into a folder: a few files, with what they use of the packages that they need for the build. */
 export async function buildPackage(folder, target) {
@@ -27,12 +27,15 @@ export async function buildPackage(folder, target) {
     if (existsSync(join(source, name))) cpSync(join(source, name), join(target, name), { recursive: true })
   }
   licenses.write(join(target, 'THIRD-PARTY-LICENSES.txt'))
-  writeFileSync(join(target, 'package.json'), `${JSON.stringify(publishedManifest(manifest, entries), null, 2)}\n`)
+  writeFileSync(join(target, 'package.json'), `${JSON.stringify(publishedManifest(manifest, entries), null, '\t')}\n`)
 }
 
 async function writeModules(options, { name }, target) {
   const layers = new Layers(layersOf[name])
-  const bundle = await rolldown({ ...options, plugins: [layers.plugin, withoutRuntime, passOn, loadDirectly] })
+  const bundle = await rolldown({
+    ...options,
+    plugins: [layers.plugin, withoutRuntime, passOn, loadDirectly, shortMarkers],
+  })
   const { output } = await bundle.write({
     dir: join(target, 'dist'),
     format: 'esm',
@@ -59,7 +62,12 @@ function assertNames(output, names) {
 }
 
 async function writeTypes(options, source, target) {
-  const declarations = dts({ generator: 'oxc', emitDtsOnly: true, tsconfig: join(source, 'tsconfig.json') })
+  const declarations = dts({
+    generator: 'oxc',
+    oxc: { stripInternal: true },
+    emitDtsOnly: true,
+    tsconfig: join(source, 'tsconfig.json'),
+  })
   // the types of other packages stay theirs
   const external = id => !/^[./]/.test(id) && !Object.values(options.input).includes(id)
   const bundle = await rolldown({ ...options, external, plugins: [declarations, withoutRuntime] })
@@ -67,7 +75,7 @@ async function writeTypes(options, source, target) {
     dir: join(target, 'dist'),
     format: 'esm',
     entryFileNames: '[name].js',
-    chunkFileNames: 'types/[name].js',
+    chunkFileNames: '[name].js',
     // what several entries share is one file: some fifty small ones would take twice the space
     codeSplitting: { groups: [{ name: 'shared.d', test: () => true, minShareCount: 2 }] },
   })

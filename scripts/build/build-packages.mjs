@@ -14,6 +14,7 @@ import {
 import { join } from 'node:path'
 import { root } from '../run.mjs'
 import { writeLua } from '../write-lua.mjs'
+import { withDefinitions } from './definitions.mjs'
 
 /** Where the built packages are, each in a folder of its name. */
 export const built = join(root, 'build')
@@ -40,10 +41,10 @@ export async function buildPackages() {
   }
 }
 
-/** Editors of users find the schema in the package, without spaces. */
+/** Editors of users find the schema in the package, without spaces and repetitions. */
 function writeSchema(folder) {
   const schema = JSON.parse(readFileSync(join(root, 'docs/diana.schema.json'), 'utf8'))
-  writeFileSync(join(root, folder, 'diana.schema.json'), `${JSON.stringify(schema)}\n`)
+  writeFileSync(join(root, folder, 'diana.schema.json'), `${JSON.stringify(withDefinitions(schema))}\n`)
 }
 
 /** The built packages find each other, not the sources. */

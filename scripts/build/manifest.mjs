@@ -26,8 +26,6 @@ export function publishedManifest(
       }),
     ),
     // for TypeScript with `module: commonjs`, which does not read `exports`
-    ...(others.length > 0
-      ? { typesVersions: { '*': Object.fromEntries(others.map(name => [name, [`./dist/${name}.d.ts`]])) } }
-      : {}),
+    ...(others.length > 0 ? { typesVersions: { '*': { 'dist/*': ['./dist/*'], '*': ['./dist/*.d.ts'] } } } : {}),
   }
 }

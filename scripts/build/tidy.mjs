@@ -62,3 +62,14 @@ function namesIn(list) {
     return [name, alias]
   })
 }
+
+/** Names the source of each part by its file alone: whole paths would take as much space as a small library. */
+export const shortMarkers = {
+  name: 'short-markers',
+  generateBundle(_, bundle) {
+    for (const chunk of Object.values(bundle)) {
+      if (chunk.type !== 'chunk') continue
+      chunk.code = chunk.code.replace(/^\/\/ (?:packages|node_modules)\/(?:\S+\/)?([^\s/]+)$/gm, '// $1')
+    }
+  },
+}

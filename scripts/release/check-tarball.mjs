@@ -26,6 +26,9 @@ export async function checkTarball(tarball) {
 function fileProblems(files, read) {
   const missing = ['README.md', 'LICENSE', 'package.json'].filter(name => !files.includes(name))
   if (!files.some(path => path.startsWith('dist/'))) missing.push('dist/ (run npm run build)')
+  // every package has code of others inside
+  const licenses = /^(?:dist\/)?THIRD-PARTY-LICENSES\.txt$/
+  if (!files.some(path => licenses.test(path))) missing.push('THIRD-PARTY-LICENSES.txt')
   const unwanted = files.filter(path => /\.test\.|\.tsbuildinfo$|(?<!\.d)\.ts$/.test(path))
   const maps = files.filter(path => path.endsWith('.map') && JSON.parse(read(path)).sourcesContent === undefined)
   const scripts = files.filter(path => path.endsWith('.js'))

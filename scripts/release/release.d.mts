@@ -1,11 +1,7 @@
 import type { PackedPackage } from './pack.mjs'
 
-export function release(settings: {
+interface Shared {
   readonly root: string
-  readonly step: string
-  readonly date: string
-  readonly isDryRun: boolean
-  readonly repository?: string | undefined
   readonly folders: readonly string[]
   print(line: string): void
   readonly parts: {
@@ -13,4 +9,14 @@ export function release(settings: {
     pack(): Promise<Pick<PackedPackage, 'name' | 'tarball'>[]>
     check(tarball: string): Promise<string[]>
   }
-}): Promise<void>
+}
+
+export function release(
+  settings: Shared & {
+    readonly step: string
+    readonly date: string
+    readonly isDryRun: boolean
+    readonly repository?: string | undefined
+  },
+): Promise<void>
+export function packTagged(settings: Shared & { readonly tag: string }): Promise<void>

@@ -56,6 +56,20 @@ export async function release({ root, step, date, isDryRun, print, parts, folder
   }
 }
 
+/**
+ * Packs and checks the release that a tag names, as the workflow that publishes does; the files of the repository stay as they are.
+ * The manifests must name the repository, since npm signs where a package comes from only if they do.
+ */
+export async function packTagged({ root, tag, print, parts, folders }) {
+  for (const folder of folders) {
+    const { name, version, repository } = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'))
+    if (tag !== `v${version}`) throw new Error(`${name} has version ${version}, which is not that of the tag ${tag}`)
+    if (repository === undefined) throw new Error(`${name} names no repository: release with --repository https://…`)
+  }
+  await parts.build()
+  for (const { name, tarball } of await parts.pack()) await assertPublishable(name, await parts.check(tarball), print)
+}
+
 async function assertPublishable(name, problems, print) {
   if (problems.length > 0)
     throw new Error(`${name} cannot be published:\n${problems.map(text => `- ${text}`).join('\n')}`)

@@ -19,6 +19,9 @@ interface Result {
   readonly isBack: boolean
   /** By how many calls a rule was over, beyond what the docs allow. */
   readonly beyondBy: number
+  /** The events that were checked against the model, and those that it does not allow. */
+  readonly traced: number
+  readonly rejected: readonly string[]
   /** How late the processes themselves were. */
   readonly lagMs: number
 }
@@ -31,8 +34,8 @@ describe('a fleet whose Redis fails', { timeout: 180_000 }, () => {
       .split('\n')
       .map(line => JSON.parse(line) as Result)
     expect(results, out).toHaveLength(2)
-    for (const { name, failed, isBack, beyondBy, lagMs } of results) {
-      expect([name, failed]).toEqual([name, 0])
+    for (const { name, failed, isBack, beyondBy, traced, rejected, lagMs } of results) {
+      expect([name, failed, traced > 1000, rejected]).toEqual([name, 0, true, []])
       // where the machine let the processes wait, what that costs is its affair as well
       if (lagMs > 10) continue
       // calls under way when an outage begins may be over, as docs/reliability.md says

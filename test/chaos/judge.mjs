@@ -1,5 +1,6 @@
 import { overBound, overRate } from './bounds.mjs'
-import { pace, subjects } from './rules.mjs'
+import { checkTrace } from './check-trace.mjs'
+import { pace, subjects, traceLimits } from './rules.mjs'
 
 /** What every fault is held to. */
 export const marks = { failed: 0, p999Ms: 450, over: 0, recoverMs: 1000 }
@@ -26,7 +27,10 @@ export function judge(reports, { deafSince, beganAt, endedAt, processes, allowan
   const noticedAt = latest(events.map(list => list.find(({ at, healthy }) => !healthy && at >= beganAt)?.at))
   const recoveredAt = latest(events.map(list => list.findLast(({ healthy }) => healthy)?.at))
   const worst = overs.toSorted((a, b) => b.over - a.over)[0]
+  const traces = reports.map(({ trace }) => trace)
   return {
+    traced: traces.reduce((sum, { events: list }) => sum + list.length, 0),
+    rejected: traces.flatMap(trace => checkTrace(trace, traceLimits)),
     calls: calls.length,
     failed: reports.reduce((sum, { failures, rejections }) => sum + failures.length + rejections, 0),
     p999Ms: percentile(
@@ -56,11 +60,12 @@ export function judge(reports, { deafSince, beganAt, endedAt, processes, allowan
 }
 
 /** In which ways a result misses the marks. */
-export function findings({ failed, p999Ms, beyond, recoverMs = 0, isBack }, { judgesTimes = true } = {}) {
+export function findings({ failed, p999Ms, beyond, rejected, recoverMs = 0, isBack }, { judgesTimes = true } = {}) {
   return [
     failed > marks.failed && `${failed} calls failed`,
     judgesTimes && p999Ms > marks.p999Ms && `1 in 1000 calls waited longer than ${Math.round(p999Ms)} ms`,
     beyond.length > 0 && `over the limit: ${beyond.join(', ')}`,
+    rejected.length > 0 && `${rejected.length} events that the model does not allow, the first: ${rejected[0]}`,
     !isBack && 'not back',
     judgesTimes && recoverMs > marks.recoverMs && `back only after ${Math.round(recoverMs)} ms`,
   ].filter(Boolean)

@@ -21,6 +21,7 @@ export async function measure(fault, { tries, runs, isBusy }) {
     noticeMs: worst.noticeMs === undefined ? undefined : most('noticeMs'),
     recoverMs: worst.recoverMs === undefined ? undefined : most('recoverMs'),
     calls: results.reduce((sum, { calls }) => sum + calls, 0),
+    traced: results.reduce((sum, { traced }) => sum + traced, 0),
     runs,
     runsOver: results.filter(({ over }) => over > 0).length,
     runsMissed: results.filter(({ missed }) => missed.length > 0).length,

@@ -29,5 +29,14 @@ export const subjects = [
 
 export const rules = subjects.map(({ rule }) => ({ ...rule, match: { path: `/${rule.id}` } }))
 
+/** What the checker of traces needs to know of each rule; a rule of several levels is left to the sums. */
+export const traceLimits = Object.fromEntries(
+  subjects.flatMap(({ rule, bound }) => {
+    if (bound.held !== undefined || Array.isArray(rule.limit)) return []
+    const { calls = bound.burst, perMs, periodMs = hour } = bound
+    return [[rule.id, { calls, perMs, ends: periodMs < hour }]]
+  }),
+)
+
 /** A pace that the processes share, for faults that ask for it; its permits are reported after the calls of all rules. */
 export const pace = { perSecond: 60, maxBurst: '100ms' }

@@ -52,6 +52,7 @@ for (const fault of chosen) {
   results.push(result)
 }
 await stopSpinning?.()
+if (!json) console.log(`${results.reduce((sum, { traced }) => sum + traced, 0)} events checked against the model`)
 if (runs > 1 && !json) console.log(`\n${summaryLines(results).join('\n')}`)
 if (write) writeTable(`${root}docs/reliability.md`, results)
 if (results.some(({ missed }) => missed.length > 0)) process.exitCode = 1

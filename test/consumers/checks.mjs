@@ -10,6 +10,9 @@ const require = createRequire(import.meta.url)
 const printed = '200 200 503, 0 mistakes'
 const inCode = { program: 'in-code.mjs', expected: 'true true false, true' }
 
+/** The compiler options with which ts-jest compiles the library, as docs/packages.md has them. */
+const commonjs = { allowJs: true, module: 'commonjs', target: 'es2022', isolatedModules: true }
+
 /** What an application does with the packed library: each check throws or resolves to what is wrong, '' if nothing is. */
 export const checks = [
   { title: 'import', run: async consumer => compare(await consumer.run('program.mjs', consumer.ruleFile), printed) },
@@ -32,6 +35,10 @@ export const checks = [
     run: async consumer => compare(await consumer.run('light.mjs'), '5'),
   },
   { title: 'npm install beside older and newer majors of every optional peer', run: install },
+  { title: 'pnpm install', run: installedBy('pnpm/bin/pnpm.cjs', ['install']) },
+  { title: 'yarn install', run: installedBy('yarn/bin/yarn.js', ['install', '--no-lockfile']) },
+  { title: 'rollup, ES module', run: rollup('es') },
+  { title: 'rollup, CommonJS', run: rollup('cjs') },
   { title: 'esbuild, ES module', run: esbuild('esm') },
   { title: 'esbuild, CommonJS', run: esbuild('cjs') },
   { title: 'esbuild, ES module without a rule file', run: esbuild('esm', inCode) },
@@ -46,6 +53,13 @@ export const checks = [
     title: 'Jest, tests that are CommonJS, with @swc/jest for the library',
     run: jest('require.test.js', {
       transform: { '\\.js$': require.resolve('@swc/jest') },
+      transformIgnorePatterns: ['/node_modules/(?!diana-limiter/)'],
+    }),
+  },
+  {
+    title: 'Jest, tests that are CommonJS, with ts-jest for the library',
+    run: jest('require.test.js', {
+      transform: { '\\.[jt]s$': [require.resolve('ts-jest'), { tsconfig: commonjs }] },
       transformIgnorePatterns: ['/node_modules/(?!diana-limiter/)'],
     }),
   },
@@ -88,6 +102,41 @@ async function install(consumer) {
     if (code !== 0) wrong.push(output)
   }
   return wrong.join('\n')
+}
+
+/** A project of its own, whose packages another program than npm has installed. */
+function installedBy(program, args) {
+  return async consumer => {
+    const name = `installed-by-${program.split('/')[0]}`
+    const folder = consumer.path(name)
+    mkdirSync(folder)
+    const manifest = { name: 'installed', private: true, dependencies: { 'diana-limiter': `file:${consumer.tarball}` } }
+    writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest))
+    cpSync(consumer.path('program.mjs'), join(folder, 'program.mjs'))
+    const { code, output } = await consumer.node([join(here, 'node_modules', program), ...args], folder)
+    if (code !== 0 || /warn/i.test(output)) return output
+    return compare(await consumer.run(`${name}/program.mjs`, consumer.ruleFile), printed)
+  }
+}
+
+function rollup(format) {
+  return async consumer => {
+    const { rollup: bundle } = await import('rollup')
+    const { nodeResolve } = await import('@rollup/plugin-node-resolve')
+    const warnings = []
+    const made = await bundle({
+      input: consumer.path('program.mjs'),
+      plugins: [nodeResolve({ preferBuiltins: true })],
+      external: ['ioredis'],
+      onwarn: ({ message }) => void warnings.push(message),
+    })
+    if (warnings.length > 0) return warnings.join('\n')
+    const extension = format === 'es' ? 'mjs' : 'cjs'
+    const names = `[name]-[hash].${extension}`
+    const dir = consumer.path(`rollup-${format}`)
+    await made.write({ dir, format, entryFileNames: `program.${extension}`, chunkFileNames: names })
+    return compare(await consumer.run(`rollup-${format}/program.${extension}`, consumer.ruleFile), printed)
+  }
 }
 
 function esbuild(format, { program = 'program.mjs', expected = printed } = {}) {

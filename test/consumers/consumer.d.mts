@@ -24,3 +24,5 @@ export const frameworkLinks: readonly string[]
 export const typeLinks: readonly string[]
 export const resolutions: readonly Resolution[]
 export const moreResolutions: readonly Resolution[]
+export const MOST_DISK_BYTES: number
+export function diskBytes(path: string): number

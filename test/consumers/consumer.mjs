@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process'
-import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
 const execute = promisify(execFile)
-const programs = ['program.mjs', 'program.cjs', 'in-code.mjs', 'light.mjs', 'pace.mjs', 'types.ts']
+const programs = ['program.mjs', 'program.cjs', 'in-code.mjs', 'light.mjs', 'first-call.mjs', 'pace.mjs', 'types.ts']
 
 /** A project that has the packed library and nothing of this repository, besides modules that are linked by name. */
 export class Consumer {
@@ -76,6 +76,17 @@ export class Consumer {
     return output
   }
 }
+
+/** What a file system with blocks of 4 KiB takes for a folder, so that the figure is the same on each. */
+export function diskBytes(path) {
+  const stats = statSync(path)
+  const own = Math.ceil(stats.size / 4096) * 4096
+  if (!stats.isDirectory()) return own
+  return readdirSync(path).reduce((sum, name) => sum + diskBytes(join(path, name)), 4096)
+}
+
+/** The most that the installed library may take. */
+export const MOST_DISK_BYTES = 2_000_000
 
 /** What the library needs at run time, and what the types of `types.ts` need. */
 export const runtimeLinks = []

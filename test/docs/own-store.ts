@@ -1,89 +1,59 @@
-import {
-  type Answered,
-  type CatchUp,
-  catchUpState,
-  decideCharges,
-  type FleetCharge,
-  type FleetCounter,
-  type FleetRefund,
-  type FleetRule,
-  idleAt,
-  refundCharge,
-  resetState,
-  type SharedStore,
-  stateSize,
-} from 'diana-limiter/store'
+import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { LedgerChange, TransactionalStore } from 'diana-limiter/store'
 
-/** The numbers of each key, by rule and key: what a database would hold. */
-export type Rows = Map<string, Map<string, Float64Array>>
+type Rows = Map<string, { readonly ledger: string; readonly until: number }>
 
-interface RowCounter extends FleetCounter {
-  readonly rows: Map<string, Float64Array>
-}
+const LONGEST_LOCK_MS = 5000
 
-/** Counts in a map that several limiters share. `now` is in microseconds. */
-export class MapStore implements SharedStore {
-  readonly #rows: Rows
-  readonly #now: () => number
+/** Keeps ledgers in one file of a directory, for the processes of a machine. */
+export class FileStore implements TransactionalStore {
+  readonly #file: string
 
-  constructor(rows: Rows, now: () => number = () => Date.now() * 1000) {
-    this.#rows = rows
-    this.#now = now
+  constructor(directory: string) {
+    this.#file = join(directory, 'ledgers.json')
   }
 
-  createCounter({ id, algorithm, by, meters }: FleetRule): RowCounter {
-    const name = JSON.stringify([id, algorithm, by, meters.map(({ slots }) => slots)])
-    const rows = this.#rows.get(name) ?? new Map<string, Float64Array>()
-    this.#rows.set(name, rows)
-    return { meters, needsRelease: meters.some(meter => meter.held !== undefined), rows }
+  async transact(_keys: readonly string[], change: LedgerChange): Promise<void> {
+    await this.#lock()
+    try {
+      const rows = await this.#read()
+      const writes = change({ get: key => rows.get(key)?.ledger })
+      if (writes.length === 0) return
+      for (const [key, { until }] of rows) if (until < Date.now()) rows.delete(key)
+      for (const { key, ledger, keepMs } of writes) {
+        if (ledger === undefined) rows.delete(key)
+        else rows.set(key, { ledger, until: Date.now() + keepMs })
+      }
+      // a file that is renamed is there whole or not at all
+      await writeFile(`${this.#file}.new`, JSON.stringify([...rows]))
+      await rename(`${this.#file}.new`, this.#file)
+    } finally {
+      await rm(`${this.#file}.lock`, { recursive: true })
+    }
   }
 
-  async take(charges: readonly FleetCharge[]): Promise<Answered> {
-    return this.#decide('take', charges)
+  async keys(prefix: string, most: number): Promise<string[]> {
+    return [...(await this.#read()).keys()].filter(key => key.startsWith(prefix)).slice(0, most)
   }
 
-  async look(charges: readonly FleetCharge[]): Promise<Answered> {
-    return this.#decide('look', charges)
+  async #read(): Promise<Rows> {
+    return new Map(JSON.parse(await readFile(this.#file, 'utf8').catch(() => '[]')))
   }
 
-  giveBack(refunds: readonly FleetRefund[]): void {
-    for (const refund of refunds) refundCharge(refund, stateOf(refund), this.#now())
-  }
-
-  refund(charges: readonly FleetCharge[], now: number): void {
-    this.giveBack(charges.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait, wait })))
-  }
-
-  async catchUp(missed: CatchUp<FleetCounter>): Promise<void> {
-    catchUpState(missed, stateOf(missed), this.#now())
-  }
-
-  async keys(counter: FleetCounter, most: number): Promise<string[]> {
-    return [...(counter as RowCounter).rows.keys()].slice(0, most)
-  }
-
-  async reset(counter: FleetCounter, key: string): Promise<void> {
-    resetState(stateOf({ counter, key }), this.#now() + 1)
-  }
-
-  /** Deletes keys whose state means nothing any more; to be called from time to time. */
-  sweep(counter: FleetCounter): void {
-    const { rows } = counter as RowCounter
-    for (const [key, state] of rows) if (idleAt(counter, state) <= this.#now()) rows.delete(key)
-  }
-
-  close(): void {}
-
-  // a database reads, decides and writes the states of all charges in one transaction
-  #decide(what: 'take' | 'look', charges: readonly FleetCharge[]): Answered {
-    const now = this.#now()
-    return { allowed: decideCharges(what, charges, charges.map(stateOf), now), now }
+  async #lock(): Promise<void> {
+    const lock = `${this.#file}.lock`
+    while (!(await mkdir(lock).then(() => true, isTaken))) {
+      // a process that was killed leaves its lock behind
+      const { mtimeMs } = await stat(lock).catch(() => ({ mtimeMs: Date.now() }))
+      if (Date.now() - mtimeMs > LONGEST_LOCK_MS) await rm(lock, { recursive: true, force: true })
+      else await pause(Math.random() * 4)
+    }
   }
 }
 
-function stateOf({ counter, key }: { counter: FleetCounter; key: string }): Float64Array {
-  const { rows } = counter as RowCounter
-  const state = rows.get(key) ?? new Float64Array(stateSize(counter))
-  rows.set(key, state)
-  return state
+function isTaken(error: NodeJS.ErrnoException): boolean {
+  if (error.code === 'EEXIST') return false
+  throw error
 }

@@ -18,8 +18,10 @@ import { FailoverStore } from '../../packages/limiter/src/stores/failover/failov
 import { Recovery } from '../../packages/limiter/src/stores/failover/recovery.ts'
 import { Settlements } from '../../packages/limiter/src/stores/failover/settlements.ts'
 import { StoreHealth } from '../../packages/limiter/src/stores/failover/store-health.ts'
+import { HeldSlots } from '../../packages/limiter/src/stores/held-slots.ts'
 import { Lease } from '../../packages/limiter/src/stores/leases/lease.ts'
 import { LeaseBook } from '../../packages/limiter/src/stores/leases/lease-book.ts'
+import { LedgerStore } from '../../packages/limiter/src/stores/ledgers/ledger-store.ts'
 import { Heartbeat } from '../../packages/limiter/src/stores/membership/heartbeat.ts'
 import { MemoryStore } from '../../packages/limiter/src/stores/memory/memory-store.ts'
 import { RedisStore } from '../../packages/limiter/src/stores/redis/redis-store.ts'
@@ -95,13 +97,27 @@ export const loopsOfLimiter: readonly Loop[] = [
     },
   },
   {
-    place: 'slots held in Redis',
+    place: 'slots held in the store',
     ms: 60_000,
     start: () => {
       const { run, later } = failFirst()
-      const store = new RedisStore(async () => fail())
-      vi.spyOn(store, 'renew').mockImplementation(async () => run())
+      const slots = new HeldSlots(async () => fail())
+      vi.spyOn(slots, 'renewAll').mockImplementation(async () => run())
       return [later]
+    },
+  },
+  {
+    place: 'answers of the store',
+    ms: 100,
+    start: () => {
+      const answered = [counter(), counter()]
+      const store = new LedgerStore({ transact: async () => fail() }, { algorithms: [] })
+      const meters = [window.meter({ count: 1, periodMs: 1000 }, {})]
+      const shared = store.createCounter({ id: 'r', meters, algorithm: 'sliding-window', enforced: true })
+      for (const failed of [answered[0]!.visit, fail, answered[1]!.visit]) {
+        store.takeFor({ answered: () => {}, failed }, [Object.assign(fleetCharge(shared), { key: 'a', cost: 1 })])
+      }
+      return answered.map(one => () => one.count)
     },
   },
   {

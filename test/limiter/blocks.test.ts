@@ -1,12 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createLimiter } from '../../packages/limiter/src/create/create-limiter.ts'
+import { MapStore } from '../../packages/limiter/src/testing/stores/map-store.ts'
 import { useRedis } from '../helpers/servers/use-redis.ts'
 
 const redis = useRedis()
 
-type Kind = 'memory' | 'Redis'
-const kinds: Kind[] = ['memory', 'Redis']
+type Kind = 'memory' | 'Redis' | 'ledgers'
+const kinds: Kind[] = ['memory', 'Redis', 'ledgers']
 let rules = 0
 
 /** A limiter whose time is the test's, also in Redis, with one rule of its own. */
@@ -17,15 +18,16 @@ async function start(kind: Kind, options: { limit?: string; block?: string; algo
     clock: () => time.ms,
     rules: [{ id: rule, by: 'account', limit: '2/10s', block: '6s', algorithm: 'fixed-window', ...options } as never],
     ...(kind === 'Redis' ? { store: { redis: redis.server.client, timeout: '5s' } } : {}),
+    ...(kind === 'ledgers' ? { store: new MapStore() } : {}),
   })
   redis.closeLater(limiter)
-  const settled = async () => {
-    // a block is set by a message of its own, which is answered before what is asked later
-    if (kind === 'Redis') await limiter.peek(of('nobody'))
+  const settled = async (account: string) => {
+    // a block is set by a message of its own, which is answered before what is asked later: in ledgers, of the same caller
+    if (kind !== 'memory') await limiter.peek(of(kind === 'Redis' ? 'nobody' : account))
   }
   const check = async (account = 'ann') => {
     const verdict = await limiter.check(of(account))
-    await settled()
+    await settled(account)
     return verdict
   }
   return { limiter, time, check, rule }

@@ -4,19 +4,23 @@ import { describe, expect, it } from 'vitest'
 import { adminOf } from '../../packages/limiter/src/admin/limiter-admin.ts'
 import { createLimiter } from '../../packages/limiter/src/create/create-limiter.ts'
 import type { Limiter, RuleOptions } from '../../packages/limiter/src/index.ts'
-import { RedisCredits } from '../../packages/limiter/src/stores/credits.ts'
+import { SharedCredits } from '../../packages/limiter/src/stores/credits.ts'
+import { creditInRedis } from '../../packages/limiter/src/stores/redis/redis-credits.ts'
+import { MapStore } from '../../packages/limiter/src/testing/stores/map-store.ts'
 import { useRedis } from '../helpers/servers/use-redis.ts'
 
 const redis = useRedis()
 const START_MS = Date.UTC(2026, 10, 17)
 let prefixes = 0
 
-type Place = 'memory' | 'Redis'
+type Place = 'memory' | 'Redis' | 'ledgers'
+const ledgers = new Map<string, string>()
 
 async function limiterOf(where: Place, rules: readonly object[], clock = () => START_MS, prefix = `c${prefixes++}`) {
   const limiter = await createLimiter({
     clock,
     ...(where === 'Redis' && { store: { redis: redis.url, timeout: '5s', prefix } }),
+    ...(where === 'ledgers' && { store: Object.assign(new MapStore(ledgers), { timeout: '5s', prefix }) }),
     rules: rules as RuleOptions[],
   })
   redis.closeLater(limiter)
@@ -43,7 +47,7 @@ const rulesBy = Object.entries(algorithms).map(([algorithm, rest]) => {
   return [algorithm, { id: 'r', by: 'account', ...name, ...rest }] as const
 })
 
-describe.each(['memory', 'Redis'] as const)('credit in %s', where => {
+describe.each(['memory', 'Redis', 'ledgers'] as const)('credit in %s', where => {
   it.each(rulesBy)('credit admits calls that the limit refuses, and stays until it is used: %s', async (_, rule) => {
     let nowMs = START_MS
     const limiter = await limiterOf(where, [{ ...rule, credit: true }], () => nowMs)
@@ -204,7 +208,7 @@ describe('credit in a Redis that is away', () => {
       commands.push(command)
       return new Promise(resolve => answers.push(resolve))
     }
-    const credits = new RedisCredits({ send, prefix: 'p', timeoutMs: 1, nowMs: () => nowMs })
+    const credits = new SharedCredits({ move: creditInRedis(send, 'p'), timeoutMs: 1, nowMs: () => nowMs })
     expect(await credits.take('r', 'ann', 3)).toBe(false)
     expect(credits.take('r', 'bob', 3)).toBe(false)
     answers[0]!(['3', '4'])

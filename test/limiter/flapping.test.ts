@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { createLimiter } from '../../packages/limiter/src/create/create-limiter.ts'
+import { MapStore } from '../../packages/limiter/src/testing/stores/map-store.ts'
 import { type RedisServer, startRedis } from '../helpers/servers/redis-server.ts'
 import { RulesCenter } from '../helpers/sources/rules-center.ts'
 
@@ -19,7 +20,7 @@ const cases = [
   ['sliding-window and fixed-window', perSecond, { ...perHour, algorithm: 'fixed-window' }],
 ] as const
 
-describe.each(['memory', 'Redis'] as const)(
+describe.each(['memory', 'Redis', 'ledgers'] as const)(
   'a rule that flaps between two versions every 400 ms, counted in %s',
   where => {
     // two of them show that Redis does the same; its own tests know all
@@ -36,6 +37,7 @@ describe.each(['memory', 'Redis'] as const)(
         const limiter = await createLimiter({
           clock: () => nowMs,
           ...(redis && { store: { redis: `redis://${redis.authority}`, timeout: '5s' } }),
+          ...(where === 'ledgers' && { store: new MapStore() }),
           ...center.options,
         })
         closing.push(() => limiter.close())

@@ -2,12 +2,13 @@ import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createLimiter } from '../../packages/limiter/src/create/create-limiter.ts'
+import { MapStore } from '../../packages/limiter/src/testing/stores/map-store.ts'
 import { useRedis } from '../helpers/servers/use-redis.ts'
 import { RulesCenter } from '../helpers/sources/rules-center.ts'
 
 const redis = useRedis()
-type Kind = 'memory' | 'Redis'
-const kinds: Kind[] = ['memory', 'Redis']
+type Kind = 'memory' | 'Redis' | 'ledgers'
+const kinds: Kind[] = ['memory', 'Redis', 'ledgers']
 const START_MS = 1_800_000_000_000
 const MINUTE_MS = 60_000
 const growth = { first: '1m', factor: 2, max: '5m', forgetAfter: '1h' }
@@ -25,19 +26,21 @@ async function start(kind: Kind, options: object = {}, processes = 1) {
     countWhen: 'failed',
     resetWhen: 'success',
   }
+  const ledgers = new MapStore()
   const create = async () =>
     redis.closeLater(
       await createLimiter({
         clock: () => time.ms,
         rules: [{ ...rule, ...options } as never],
         ...(kind === 'Redis' ? { store: { redis: redis.server.client, timeout: '5s' } } : {}),
+        ...(kind === 'ledgers' ? { store: ledgers } : {}),
       }),
     )
   const limiters = await Promise.all(Array.from({ length: processes }, create))
   const [limiter] = limiters as [Awaited<ReturnType<typeof create>>]
   // what ends a call, and a block, are messages of their own, which are answered before what is asked later
   const settled = async () => {
-    if (kind === 'Redis') for (const one of limiters) await one.peek(of('nobody'))
+    if (kind !== 'memory') for (const one of limiters) await one.peek(of(kind === 'Redis' ? 'nobody' : 'ann'))
   }
   const attempt = async (status: number | undefined, account = 'ann', one = limiter, more: object = {}) => {
     const verdict = await one.check({ ...of(account), ...more })
@@ -139,7 +142,7 @@ describe.each(kinds)('logins that are counted in %s', kind => {
   })
 
   it('calls that are refused at the same time make a block longer once', async () => {
-    const { limiters, settled, limiter } = await start(kind, { limit: '1/s', block: growth }, kind === 'Redis' ? 2 : 1)
+    const { limiters, settled, limiter } = await start(kind, { limit: '1/s', block: growth }, kind === 'memory' ? 1 : 2)
     await Promise.all(Array.from({ length: 20 }, (_, i) => limiters[i % limiters.length]!.check(of('ann'))))
     await settled()
     expect(await limiter.blocks()).toMatchObject([{ leftMs: MINUTE_MS }])
@@ -153,6 +156,7 @@ describe.each(kinds)('logins that are counted in %s', kind => {
       ...center.options,
       clock: () => START_MS,
       ...(kind === 'Redis' ? { store: { redis: redis.server.client, timeout: '5s' } } : {}),
+      ...(kind === 'ledgers' ? { store: new MapStore() } : {}),
     })
     redis.closeLater(limiter)
     for (let i = 0; i < 2; i++) await limiter.check(of('ann'))

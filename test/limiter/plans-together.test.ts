@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createLimiter } from '../../packages/limiter/src/create/create-limiter.ts'
 import type { Limiter, RuleOptions } from '../../packages/limiter/src/index.ts'
+import { MapStore } from '../../packages/limiter/src/testing/stores/map-store.ts'
 import { type RedisServer, startRedis } from '../helpers/servers/redis-server.ts'
 
 let redis: RedisServer
@@ -21,13 +22,14 @@ const plans = (values: Record<string, string>, standard: string) => ({
   default: standard,
 })
 
-describe.each(['memory', 'Redis'])('limits that depend on the caller, counted in %s', where => {
+describe.each(['memory', 'Redis', 'ledgers'])('limits that depend on the caller, counted in %s', where => {
   async function using(rule: object, startMs: number, act: (limiter: Limiter, time: { ms: number }) => Promise<void>) {
     const time = { ms: startMs }
     const limiter = await createLimiter({
       clock: () => time.ms,
       identify: { account: ['attribute:account'] },
       ...(where === 'Redis' && { store: { redis: `redis://${redis.authority}`, timeout: '5s' } }),
+      ...(where === 'ledgers' && { store: new MapStore() }),
       rules: [{ id: `rule-${Math.random()}`, by: 'account', ...rule } as RuleOptions],
     })
     try {

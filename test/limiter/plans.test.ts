@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { adminOf } from '../../packages/limiter/src/admin/limiter-admin.ts'
 import { createLimiter } from '../../packages/limiter/src/create/create-limiter.ts'
 import type { Limiter, RuleOptions } from '../../packages/limiter/src/index.ts'
+import { MapStore } from '../../packages/limiter/src/testing/stores/map-store.ts'
 import { type RedisServer, startRedis } from '../helpers/servers/redis-server.ts'
 
 const closing: (() => Promise<void>)[] = []
@@ -12,7 +13,7 @@ afterEach(async () => {
 const START_MS = 1_794_744_000_000
 let redis: RedisServer | undefined
 
-const places = ['memory', 'Redis', 'memory while Redis is away'] as const
+const places = ['memory', 'Redis', 'ledgers', 'memory while Redis is away'] as const
 
 async function limiterOf(where: (typeof places)[number], rule: object, clock: () => number): Promise<Limiter> {
   if (where === 'Redis') {
@@ -22,6 +23,7 @@ async function limiterOf(where: (typeof places)[number], rule: object, clock: ()
   const limiter = await createLimiter({
     clock,
     ...(where === 'memory while Redis is away' && { store: { redis: 'redis://127.0.0.1:1', timeout: '5ms' } }),
+    ...(where === 'ledgers' && { store: new MapStore() }),
     ...(where === 'Redis' && { store: { redis: `redis://${redis!.authority}`, timeout: '5s' } }),
     identify: { account: ['header:x-account'] },
     rules: [{ id: 'per-account', by: 'account', ...rule } as RuleOptions],

@@ -1,18 +1,24 @@
 import { describe, expect, it } from 'vitest'
 import { createLimiter } from '../../packages/limiter/src/create/create-limiter.ts'
 import type { Limiter, RuleOptions } from '../../packages/limiter/src/index.ts'
+import { MapStore } from '../../packages/limiter/src/testing/stores/map-store.ts'
 import { useRedis } from '../helpers/servers/use-redis.ts'
 
 const redis = useRedis()
 const START_MS = Date.UTC(2026, 10, 17)
 let prefixes = 0
 
-async function limiterOf(where: 'memory' | 'Redis', rule: object, clock = () => START_MS): Promise<Limiter> {
+async function limiterOf(
+  where: 'memory' | 'Redis' | 'ledgers',
+  rule: object,
+  clock = () => START_MS,
+): Promise<Limiter> {
   const limiter = await createLimiter({
     clock,
     ...(where === 'Redis' && {
       store: { redis: redis.url, timeout: '5s', prefix: `s${prefixes++}` },
     }),
+    ...(where === 'ledgers' && { store: new MapStore() }),
     rules: [{ id: 'r', by: 'account', ...rule } as RuleOptions],
   })
   redis.closeLater(limiter)
@@ -36,7 +42,7 @@ const algorithms: Readonly<Record<string, object>> = {
   plans: { limit: { by: 'attribute:plan', values: { pro: '90/h' }, default: '10/h' } },
 }
 
-describe.each(['memory', 'Redis'] as const)('in %s', where => {
+describe.each(['memory', 'Redis', 'ledgers'] as const)('in %s', where => {
   it.each(Object.entries(algorithms))('set and reward change what a caller has used: %s', async (_, rule) => {
     const limiter = await limiterOf(where, rule)
     expect(await limiter.set('r', 'ann', 7)).toBe(3)

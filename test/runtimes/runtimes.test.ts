@@ -123,6 +123,10 @@ describe('workerd', () => {
       app.use(rateLimit({ limit: '2/m', peer: context => context.req.header('cf-connecting-ip') }))
       app.get('/hello', context => context.text('hello'))
       export default app`,
+    'a long key, which is hashed': `
+      import { rateLimit } from 'diana-limiter/fetch'
+      const limit = rateLimit({ limit: '2/m', by: 'header:x-api-key' })
+      export default { fetch: limit.wrap(() => new Response('hello')) }`,
   }
   const dates = [
     /from `?(\d{4}-\d\d-\d\d)`? on/.exec(page)?.[1] ?? 'none in docs/filters.md',
@@ -162,6 +166,7 @@ describe('workerd', () => {
 
   it.runIf(programs.workerd).each(variants)('%s of %s refuses the third of 12 calls at 2/m', async (...variant) => {
     const at = variants.findIndex(([name, date]) => name === variant[0] && date === variant[1])
-    expect(await statuses(ports[at]!, 12, said, { 'cf-connecting-ip': '203.0.113.1' })).toEqual(limited)
+    const headers = { 'cf-connecting-ip': '203.0.113.1', 'x-api-key': 'k'.repeat(300) }
+    expect(await statuses(ports[at]!, 12, said, headers)).toEqual(limited)
   })
 })

@@ -244,7 +244,7 @@ export class Limiter<Id extends string = string> {
   }
 
   /**
-   * Removes a rule that `addRule`, a route's filter or an annotation has added, and what it has counted; false if there is
+   * Removes a rule that `addRule`, a route's filter or an annotation has added; false if there is
    * none of this id. Rules of a rule file, of a config center or of createLimiter's options are changed there.
    */
   removeRule(id: string): boolean {

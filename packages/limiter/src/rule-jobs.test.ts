@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { startRedis } from '@test/servers/redis-server'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createLimiter } from './create/create-limiter.ts'
@@ -15,6 +17,8 @@ async function limiterOf(rule: Omit<RuleOptions, 'id'>): Promise<Limiter> {
   return limiter
 }
 
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
 const pause = (ms: number): Promise<void> => new Promise(resolve => setTimeout(resolve, ms))
 
 describe('jobs of a rule', () => {
@@ -110,5 +114,53 @@ describe('jobs of a rule', () => {
     await redis.close()
     await Promise.all(jobs)
     expect(done).toEqual(Array.from({ length: 100 }, (_, i) => i))
+  })
+
+  it('jobs that wait for a free slot, and a pause, are kept though nothing else holds their queue', async () => {
+    const limiter = await limiterOf({ limit: 1, algorithm: 'concurrency' })
+    const call = await limiter.consume('mail', [])
+    const done: string[] = []
+    const collectAll = async (): Promise<void> => {
+      // a WeakRef holds its object until the turn ends
+      for (let i = 0; i < 3; i++) {
+        await pause(1)
+        collect()
+      }
+    }
+    limiter.jobs('mail').limit(() => void done.push('first'))
+    await collectAll()
+    call.end()
+    await pause(0)
+    expect(done).toEqual(['first'])
+    limiter.jobs('mail').pause()
+    await collectAll()
+    const second = limiter.jobs('mail').limit(() => void done.push('second'))
+    await collectAll()
+    expect(done).toEqual(['first'])
+    limiter.jobs('mail').resume()
+    await second
+  })
+
+  it('clear and close reject jobs that Redis is being asked for, and no permit is lost', async () => {
+    const redis = await startRedis()
+    closing.push(() => redis.close())
+    const limiter = await createLimiter({
+      store: { redis: `redis://${redis.authority}` },
+      rules: [{ id: 'mail', match: 'none', limit: '100/h', algorithm: 'fixed-window', lease: 'off' }],
+    })
+    closing.push(() => limiter.close())
+    const queue = limiter.jobs('mail')
+    const ten = (): Promise<unknown>[] => Array.from({ length: 10 }, () => queue.limit(() => 'ran'))
+    const settled = async (jobs: Promise<unknown>[]): Promise<string[]> => {
+      return [...new Set((await Promise.allSettled(jobs)).map(({ status }) => status))]
+    }
+    const cleared = settled(ten())
+    expect(queue.clear('gone')).toBe(10)
+    expect(await cleared).toEqual(['rejected'])
+    await expect.poll(async () => (await limiter.get('mail', [])).decisions[0]?.remaining).toBe(100)
+    expect(await settled(ten())).toEqual(['fulfilled'])
+    const closed = settled(ten())
+    await limiter.close()
+    expect(await closed).toEqual(['rejected'])
   })
 })

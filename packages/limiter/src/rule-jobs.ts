@@ -1,4 +1,5 @@
 import { LimitedError } from './answers/limited-error.ts'
+import type { Call } from './call.ts'
 import { callOf, keyOf, type Who } from './decision/blocklist.ts'
 import type { PendingVerdict } from './decision/pending-verdict.ts'
 import type { RuleState } from './decision/rule-state.ts'
@@ -15,6 +16,8 @@ const SHARED_WIDTH = 32
 export class RuleJobs {
   readonly #engine: Engine
   readonly #queues = new Map<string, WeakRef<JobQueue>>()
+  /** The queues whose jobs wait: nothing else may hold them. */
+  readonly #kept = new Set<JobQueue>()
   readonly #forgotten = new FinalizationRegistry<string>(name => {
     if (this.#queues.get(name)?.deref() === undefined) this.#queues.delete(name)
   })
@@ -29,7 +32,10 @@ export class RuleJobs {
     const name = JSON.stringify([rule, keyOf(this.#engine.ruleNamed(rule), who)])
     const known = this.#queues.get(name)?.deref()
     if (known !== undefined) return known
-    const queue = new JobQueue(new RuleGate(this.#engine, rule, who))
+    const queue: JobQueue = new JobQueue(new RuleGate(this.#engine, rule, who), isKept => {
+      if (isKept) this.#kept.add(queue)
+      else this.#kept.delete(queue)
+    })
     this.#queues.set(name, new WeakRef(queue))
     this.#forgotten.register(queue, name)
     return queue
@@ -57,6 +63,8 @@ class RuleGate implements Gate {
   readonly #rule: string
   readonly #who: Who
   #width = 1
+  /** The rule, and a call of the caller for it, as long as the same rules are in force. */
+  #known: { readonly decider: Engine['decider']; readonly state: RuleState; readonly call: Call } | undefined
 
   constructor(engine: Engine, rule: string, who: Who) {
     this.#engine = engine
@@ -72,12 +80,18 @@ class RuleGate implements Gate {
   take(weight: number): Passage | Promise<Passage> {
     const { decider, now } = this.#engine
     this.#engine.assertOpen()
-    const state = this.#engine.ruleNamed(this.#rule)
-    const call = callOf(state, this.#who)
+    if (this.#known?.decider !== decider) {
+      const found = this.#engine.ruleNamed(this.#rule)
+      this.#known = { decider, state: found, call: callOf(found, this.#who) }
+    }
+    const { state, call } = this.#known
     const asked = { call, cost: weight, rule: this.#rule, only: true, defersRefusal: true }
     const verdicts = decider.takeTogether([asked], now())
     if (!(verdicts instanceof Promise)) return this.#answer(state, verdicts[0]!, weight)
-    return verdicts.then(([verdict]) => this.#answer(state, verdict!, weight))
+    return verdicts.then(([verdict]) => {
+      const passage = this.#answer(state, verdict!, weight)
+      return typeof passage === 'number' ? passage : { end: passage.end, cancel: () => void verdict!.refund() }
+    })
   }
 
   #answer(state: RuleState, verdict: PendingVerdict, weight: number): Passage {

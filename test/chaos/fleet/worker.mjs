@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { createLimiter, RateLimiter } from 'diana-limiter'
 import { subjects } from '../rules.mjs'
 import { moment } from './clock.mjs'
+import { recordTrace } from './trace.mjs'
 
 const TICK_MS = 5
 
@@ -17,6 +18,7 @@ async function takePart({ limiter: options, pace, beforeMs, callersMove, index, 
     ...{ failures: [], events: [], rejections: 0, lags: [] },
   }
   process.on('unhandledRejection', () => report.rejections++)
+  report.trace = recordTrace()
   const limiter = await createLimiter(options)
   limiter.events.on('store', ({ healthy, kind, trouble }) => {
     report.events.push({ at: moment(), healthy, kind, trouble })

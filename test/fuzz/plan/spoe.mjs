@@ -7,7 +7,7 @@ const frame = (type, payload) => {
   return number(body.length) + body
 }
 const pair = (name, value) => `${string(name)}\x08${string(value)}`
-/** The first frame of HAProxy. */
+/** Returns the first frame of HAProxy. */
 export const spoeHello = () =>
   frame(
     1,

@@ -3,7 +3,7 @@ import { fatal, frameFlood, frameWalk, mutatedWalk, orderlyCalls } from '../http
 import { createAnswer } from './answers.mjs'
 import { mutate } from './mutate.mjs'
 import { createRequest, createUpgrade } from './requests.mjs'
-import { respCommands } from './resp.mjs'
+import { respCommands, respPipeline } from './resp.mjs'
 import { address, keptAlive, leaver, orderly, patient, pipeline, slow, upgrade } from './scripts.mjs'
 import { spoeFrames } from './spoe.mjs'
 import { versionCalls } from './versions.mjs'
@@ -146,6 +146,10 @@ export const themes = [
     // only for the port that speaks it
     weight: 0,
     answers: () => [],
-    connections: random => random.list(random.int(10, 40), () => ({ ...single(random), ...respCommands(random) })),
+    connections: random =>
+      random.list(random.int(10, 40), () => ({
+        ...single(random),
+        ...(random.chance(0.2) ? respPipeline(random) : respCommands(random)),
+      })),
   },
 ]

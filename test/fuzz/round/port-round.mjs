@@ -18,17 +18,21 @@ export async function playPortRound(plan, server, target) {
   }, 250)
   const attackers = plan.connections
     .filter(({ calls }) => calls === undefined)
-    .flatMap(({ from, times, steps }) =>
+    .flatMap(({ from, times, steps, mustEnd }) =>
       Array.from({ length: Math.min(times, 100) }, (_, index) => {
         const address = from === 'many' ? `127.0.2.${1 + (index % 60)}` : from
-        return { steps, connection: new AttackingConnection({ port }, { from: address, statuses }) }
+        return { steps, mustEnd, connection: new AttackingConnection({ port }, { from: address, statuses }) }
       }),
     )
-  const playing = Promise.all(attackers.map(({ connection, steps }) => connection.play(steps)))
-  await Promise.race([playing, pause(roundMs)])
+  const findings = []
+  const plays = attackers.map(async ({ connection, steps, mustEnd }) => {
+    const fault = await connection.play(steps)
+    if (mustEnd && fault !== undefined)
+      findings.push({ kind: 'failed', text: `a caller that does all right: ${fault}` })
+  })
+  await Promise.race([Promise.all(plays), pause(roundMs)])
   for (const { connection } of attackers) connection.leave()
   clearInterval(sampling)
-  const findings = []
   const until = performance.now() + settleMs
   while (!server.hasEnded && clientSockets(port) > 0 && performance.now() < until) await pause(100)
   const left = server.hasEnded ? 0 : clientSockets(port)

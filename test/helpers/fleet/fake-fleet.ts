@@ -59,10 +59,6 @@ export class FleetDouble implements SharedStore {
     }
   }
 
-  refund(charges: readonly FleetCharge[], now: number): void {
-    this.giveBack(charges.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait })))
-  }
-
   async catchUp(missed: CatchUp<FleetCounter>): Promise<void> {
     this.asked++
     await this.before()

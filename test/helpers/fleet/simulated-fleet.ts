@@ -307,7 +307,6 @@ class Link {
         lease: (request: LeaseRequest<FleetCounter>) => askSame(() => store.lease(holder, request)),
       }),
       giveBack: refunds => void this.ask(() => store.giveBack(refunds)).catch(() => {}),
-      refund: (charges: readonly FleetCharge[], now) => void this.ask(() => store.refund(charges, now)).catch(() => {}),
       catchUp: missed => this.ask(() => store.catchUp(missed)),
       keys: (counter, most) => this.ask(() => store.keys(counter, most)),
       reset: (counter, key) => this.ask(() => store.reset(counter, key)),

@@ -2,7 +2,7 @@ import type { Call } from '../../../packages/limiter/src/call.ts'
 import { createSharedStores } from '../../../packages/limiter/src/engine/create-shared-stores.ts'
 import { Engine } from '../../../packages/limiter/src/engine/engine.ts'
 import { Limiter } from '../../../packages/limiter/src/limiter.ts'
-import { mergeExtensions } from '../../../packages/limiter/src/reload/plugins.ts'
+import { mergeExtensions } from '../../../packages/limiter/src/reload/extensions.ts'
 import { parseOptions, type RuleOptions } from '../../../packages/limiter/src/rules/parse.ts'
 import type { RuleDocument } from '../../../packages/limiter/src/rules/rule.ts'
 import type { SharedStore } from '../../../packages/limiter/src/stores/store.ts'
@@ -136,7 +136,6 @@ export class QueueWorld {
       take: charges => late(() => at().take(charges)),
       look: charges => late(() => at().look(charges)),
       giveBack: refunds => at().giveBack(refunds),
-      refund: (charges, now) => at().refund(charges, now),
     }
   }
 }

@@ -8,7 +8,8 @@ import { leakyBucket } from '../../../packages/limiter/src/algorithms/leaky-buck
 import { slidingLog } from '../../../packages/limiter/src/algorithms/sliding-log.ts'
 import { slidingWindow } from '../../../packages/limiter/src/algorithms/sliding-window.ts'
 import { tokenBucket } from '../../../packages/limiter/src/algorithms/token-bucket.ts'
-import { LEASE_MS, type RedisCounter, redisCharge } from '../../../packages/limiter/src/stores/redis/counter.ts'
+import { LEASE_MS } from '../../../packages/limiter/src/stores/held-slots.ts'
+import { type RedisCounter, redisCharge } from '../../../packages/limiter/src/stores/redis/counter.ts'
 import { RedisStore } from '../../../packages/limiter/src/stores/redis/redis-store.ts'
 import { type RedisServer, startRedis } from '../../helpers/servers/redis-server.ts'
 

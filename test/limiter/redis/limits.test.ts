@@ -2,6 +2,7 @@ import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { LimitWalk, limitSubjects } from '../../../packages/limiter/src/testing/limit-walk.ts'
+import { walkedInRedis } from '../../../packages/limiter/src/testing/walked-store.ts'
 import { useRedis } from '../../helpers/servers/use-redis.ts'
 
 const redis = useRedis()
@@ -21,7 +22,7 @@ describe('a key whose limit changes from call to call', () => {
           fc.array(fc.tuple(die, die, die, die), { minLength: 1, maxLength: 60, size: 'max' }),
           async (limits, others, steps) => {
             const send = ([command, ...args]: readonly string[]) => redis.server.client.call(command!, ...args)
-            const walk = new LimitWalk(name, send, `walk${prefix++}`, limits, limits.length - others)
+            const walk = new LimitWalk(name, walkedInRedis(send), `walk${prefix++}`, limits, limits.length - others)
             try {
               for (const step of steps) await walk.step(step)
               walk.assertBound()

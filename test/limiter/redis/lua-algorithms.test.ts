@@ -1,6 +1,6 @@
 import { randomRuns } from '@test/random-runs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { seededWalks } from '../../../packages/limiter/src/testing/seeded-walks.ts'
+import { inRedis, seededWalks } from '../../../packages/limiter/src/testing/seeded-walks.ts'
 import { type RedisServer, startRedis } from '../../helpers/servers/redis-server.ts'
 
 let server: RedisServer
@@ -19,7 +19,7 @@ describe('memory and Redis give equal answers', () => {
     `to calls, refunds, resets, blocks and changed rules in ${steps} random steps, seed %i`,
     async seed => {
       const differences = await seededWalks({
-        send: ([command, ...args]) => server.client.call(command!, ...args),
+        ...inRedis(([command, ...args]) => server.client.call(command!, ...args)),
         seed,
         steps,
       })

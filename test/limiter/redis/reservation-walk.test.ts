@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { seededWalks } from '../../../packages/limiter/src/testing/seeded-walks.ts'
+import { inRedis, seededWalks } from '../../../packages/limiter/src/testing/seeded-walks.ts'
 import { type RedisServer, startRedis } from '../../helpers/servers/redis-server.ts'
 
 let server: RedisServer
@@ -18,7 +18,7 @@ const faults: Readonly<Record<string, (text: string) => string>> = {
 
 it.each(Object.keys(faults))('the walk finds it if %s', async name => {
   const differences = await seededWalks({
-    send: ([command, ...args]) => server.client.call(command!, ...args.map(faults[name]!)),
+    ...inRedis(([command, ...args]) => server.client.call(command!, ...args.map(faults[name]!))),
     seed: 7,
     steps: 800,
   })

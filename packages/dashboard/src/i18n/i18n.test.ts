@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { causes, LOST_COUNTS, UNKNOWN_BUG, UNREACHABLE } from '../../../limiter/src/stores/store-error-causes.ts'
+import {
+  causes,
+  FAILED_TRANSACTION,
+  LOST_COUNTS,
+  UNKNOWN_BUG,
+  UNREACHABLE,
+} from '../../../limiter/src/stores/store-error-causes.ts'
 import { en as changesInEnglish } from './changes/en.ts'
 import { zh as changesInChinese } from './changes/zh.ts'
 import { en } from './en.ts'
@@ -31,7 +37,7 @@ describe('the texts of the page', () => {
   })
 
   it('all causes of outages have a Chinese version', () => {
-    const codes = [...causes, UNREACHABLE, LOST_COUNTS, UNKNOWN_BUG].map(({ code }) => code)
+    const codes = [...causes, UNREACHABLE, LOST_COUNTS, FAILED_TRANSACTION, UNKNOWN_BUG].map(({ code }) => code)
     expect(Object.keys(chineseCauses).sort()).toEqual(codes.sort())
     const texts = Object.values(chineseCauses).flatMap(({ what, remedy }) => [what, remedy])
     expect(texts.filter(text => !/\p{Script=Han}/u.test(text))).toEqual([])

@@ -209,8 +209,12 @@ export const causes: Readonly<Record<string, { readonly what: string; readonly r
     remedy: '修复 Redis 的磁盘或副本，或允许它在没有它们时写入',
   },
   STORE_LOST_COUNTS: {
-    what: 'Redis 丢失了计数',
-    remedy: '不要清空 Diana 使用的数据库，让 Redis 保存到磁盘，并将 maxmemory-policy 设为 noeviction',
+    what: '存储丢失了计数',
+    remedy: '不要清空 Diana 使用的存储，让 Redis 保存到磁盘，并将 maxmemory-policy 设为 noeviction',
+  },
+  STORE_TRANSACTION: {
+    what: '自定义存储的事务失败',
+    remedy: '修复 store.transact 报告的问题；与其他事务的冲突应在其中重试',
   },
   STORE_FAILED: {
     what: 'Redis 返回了 Diana 不认识的错误',

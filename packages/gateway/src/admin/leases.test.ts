@@ -1,7 +1,7 @@
 import { askedWorkers } from '@test/admin/asked-workers'
 import { createLimiter, type Limiter } from 'diana-limiter'
 import { adminOf } from 'diana-limiter/admin'
-import { type Answered, decideCharges, type FleetCharge, type SharedStore, stateSize } from 'diana-limiter/store'
+import type { TransactionalStore } from 'diana-limiter/store'
 import type { FastifyInstance } from 'fastify'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Live, type News } from './live.ts'
@@ -15,38 +15,22 @@ const rules = [
 ] as const
 const now = () => 1_000_000
 
-/** A store that grants all permits that a process asks for. */
-function grantingStore(): SharedStore {
-  const decide = async (what: 'take' | 'look', charges: readonly FleetCharge[]): Promise<Answered> => {
-    const states = charges.map(({ counter }) => new Float64Array(stateSize(counter)))
-    return { allowed: decideCharges(what, charges, states, now()), now: now() }
-  }
-  return {
-    createCounter: ({ meters, lease }) => {
-      const policy = { share: 0.1, stretch: 1, perSecond: 20, aheadUs: 250_000, asksAtOnce: true }
-      const terms = lease === 'off' ? undefined : { capacity: 1000, reportUs: 100_000, policy }
-      return { meters, needsRelease: false, lease: terms }
-    },
-    take: charges => decide('take', charges),
-    look: charges => decide('look', charges),
-    lease: async ({ kept, wanted }) => {
-      const answer = { amount: kept + wanted, lastsUs: 1_000_000, retryUs: 0, now: now(), newest: 0 }
-      return { ...answer, remaining: [900], resets: [0], delays: [0] }
-    },
-    giveBack: () => {},
-    refund: () => {},
-    catchUp: async () => {},
-    keys: async () => [],
-    reset: async () => {},
-    close: () => {},
-  }
+/** The ledgers of all processes. */
+const ledgers = new Map<string, string>()
+const store: TransactionalStore = {
+  async transact(_keys, change) {
+    for (const { key, ledger } of change(ledgers)) {
+      if (ledger === undefined) ledgers.delete(key)
+      else ledgers.set(key, ledger)
+    }
+  },
 }
 
 let limiters: Limiter[]
 let processes: Processes
 let app: FastifyInstance
 beforeAll(async () => {
-  const create = () => createLimiter({ rules, store: { custom: grantingStore() }, clock: () => now() / 1000 })
+  const create = () => createLimiter({ rules, store, clock: () => now() / 1000 })
   limiters = await Promise.all([create(), create(), create()])
   const [supervisor, ...workers] = limiters as [Limiter, ...Limiter[]]
   processes = watchWorkers(askedWorkers(supervisor, workers))

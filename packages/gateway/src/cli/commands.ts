@@ -51,6 +51,12 @@ export const commands: readonly CommandEntry[] = [
     load: async () => (await import('./import.ts')).importCommand,
   },
   {
+    name: 'inspect',
+    summary:
+      'Shows what Redis knows of a caller of a rule: the limits, what is used, what is held, and when it expires.',
+    load: async () => (await import('./inspect.ts')).inspect,
+  },
+  {
     name: 'top',
     summary: 'Shows what a running gateway allows and refuses, second by second.',
     load: async () => (await import('./top.ts')).top,

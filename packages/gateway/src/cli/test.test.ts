@@ -261,6 +261,18 @@ describe('what a case can say', () => {
       'lasts longer than a day',
     ],
     ['what is no YAML', 'steps: [', 'this is not YAML'],
+    ['a day that its month does not have', 'begin: 2026-02-30\nsteps: [{ call: GET / }]', 'begin must be a date'],
+    ['a moment after 2200', 'begin: 9999-01-01\nsteps: [{ call: GET / }]', 'ends after the year 2200'],
+    [
+      'an outage within another one',
+      'store: [down from 10s to 20s, down from 15s to 25s]\nsteps: [{ call: GET / }]',
+      'overlap: write them as one',
+    ],
+    [
+      'a message that is neither true nor false',
+      'steps: [{ call: GET /, message: 5 }]',
+      'message must be true or false',
+    ],
   ])('%s is a mistake with its line and a remedy', async (_, body, message) => {
     const { err, out, code } = await test(body)
     expect(err + out).toMatch(/case\.yaml:\d+:\d+/)
@@ -293,6 +305,49 @@ describe('files', () => {
     symlinkSync('/etc/hosts', join(folder, 'inner/link.yaml'))
     writeFileSync(main, 'rules: rules.yaml\ninclude: link.yaml\ncases: []')
     expect((await diana('test', main)).err).toContain('is not in the folder of')
+  })
+
+  it.each([
+    ['include: { a: b }', 'include must be text, not a map'],
+    ['include: [[x]]', 'include must be text, not a list'],
+    ['rules: { a: b }', 'rules must be text, not a map'],
+  ])('%s in a file of cases is a mistake', async (line, message) => {
+    const cases = write('odd.yaml', `${line}\ncases: [{ name: a, steps: [{ call: GET / }] }]`)
+    const { code, err } = await diana('test', write('rules.yaml', rules), cases)
+    expect([code, err]).toEqual([1, expect.stringContaining(`odd.yaml:1:`)])
+    expect(err).toContain(message)
+  })
+
+  it('an empty file is neither a rule file nor one of cases', async () => {
+    const { code, err } = await diana('test', write('empty.yaml', '# nothing\n'), write('rules.yaml', rules))
+    expect([code, err]).toEqual([
+      1,
+      'empty.yaml:1:1: this is neither a rule file nor a file of cases: write rules: or cases: into it',
+    ])
+  })
+
+  it('--watch watches included files also if they have mistakes', async () => {
+    mkdirSync(join(folder, 'watched'), { recursive: true })
+    write('watched/rules.yaml', 'rules: [{ id: one, limit: 1/s }]')
+    const main = write('watched/main.yaml', 'rules: rules.yaml\ninclude: part.yaml')
+    const wrong = 'cases: [{ name: a, stepz: [{ call: GET / }] }]'
+    const part = write('watched/part.yaml', wrong)
+    const seen: string[] = []
+    const print = (line: string): void => void seen.push(line)
+    const ended = run(['test', main, '--watch'], { input: (async function* () {})(), print, printError: print }).catch(
+      (error: Error) => error.message,
+    )
+    await expect.poll(() => seen.join('\n')).toMatch(/did you mean steps\?[\s\S]*watching 3 files/)
+    // the folder is watched from the next turn on
+    await expect
+      .poll(() => {
+        writeFileSync(part, wrong.replace('stepz', 'steps'))
+        return seen.join('\n')
+      })
+      .toContain('1 passed')
+    // what is watched ends with the test
+    rmSync(join(folder, 'watched'), { recursive: true })
+    void ended
   })
 
   it('results are printed as TAP and JSON, and written as JUnit', async () => {
@@ -333,6 +388,9 @@ describe('files', () => {
       ['--tap', '--json', 'x'],
       ['--nope'],
       ['--least-score', 'x', 'y'],
+      [write('rules.yaml', rules), 'cases.yaml', '--least-score', '90'],
+      [write('rules.yaml', rules), 'cases.yaml', '--most', '5'],
+      [write('rules.yaml', rules), '--record', 'x.log', '--json'],
     ]) {
       const { code, err } = await diana('test', ...args)
       expect([args, code]).toEqual([args, 2])
@@ -371,7 +429,8 @@ describe('diana bound', () => {
   it('all rules together are bounded by those that every call meets, or by those of each kind of call', async () => {
     const split =
       'rules:\n  - { id: reads, match: { method: GET }, limit: 10/s }\n  - { id: others, match: { method: [POST, PUT, PATCH, DELETE, OPTIONS, PROPFIND] }, limit: 5/s }\n'
-    expect((await bound(split)).together.allCallers.second).toBe(15)
+    // a method that no rule names
+    expect((await bound(split)).together.allCallers.second).toBe(null)
     expect((await bound(`${split}  - { id: all, limit: 8/s }\n`)).together.allCallers.second).toBe(8)
     expect((await bound('rules: [{ id: one, match: { path: /x }, limit: 1/s }]')).together.allCallers.second).toBe(null)
   })
@@ -407,6 +466,26 @@ describe('diana bound', () => {
     ],
     ['another limit of the same rule', '{ id: a, limit: [100/s, 200/100ms] }', 'a: shadowed'],
     ['a list that allows everyone', "{ id: a, by: ip, limit: 5/s, allow: ['0.0.0.0/0', '::/0'] }", 'a: never-matches'],
+    [
+      'a path that looks like any other',
+      '{ id: a, match: { path: /a/* }, by: ip, limit: 100/s }, { id: b, match: { path: /a/x }, by: ip, limit: 5/s }',
+      '',
+    ],
+    [
+      'one of two values of a header',
+      '{ id: a, match: { header: { x-k: [v, w] } }, by: ip, limit: 100/s }, { id: b, match: { header: { x-k: v } }, by: ip, limit: 5/s }',
+      '',
+    ],
+    [
+      'one of two paths and methods',
+      '{ id: a, match: { path: [/p, /q], method: [GET, POST] }, by: ip, limit: 100/s }, { id: b, match: { path: /p, method: GET }, by: ip, limit: 5/s }',
+      '',
+    ],
+    [
+      'messages beside calls',
+      '{ id: a, by: ip, limit: 5/s }, { id: b, match: { websocket: messages }, by: ip, limit: 50/s }, { id: c, match: { websocket: messages, path: /c }, by: ip, limit: 60/s }',
+      'c: shadowed',
+    ],
     ['a header as the key', '{ id: a, by: header:x-key, limit: 5/s }', 'a: free-key'],
     [
       'plans that cross',

@@ -68,22 +68,24 @@ export const test: Command = {
   },
   async run(args, terminal) {
     const { words, options } = args
+    assertTogether(options)
     if (options.record !== undefined) return await record(args, terminal)
     if (words.length === 0) throw new CliError(2, 'no file of cases given: diana test RULES CASES')
     if (options.tap === true && options.json === true) throw new CliError(2, 'choose one of --tap and --json')
     const leastScore = numberOf(options['least-score'], '--least-score', 0, 100)
     const extensions = mergeExtensions({}, await loadPlugins(listOf(options.plugin)))
-    if (options.watch !== true) return (await runOnce(words, args, { extensions, leastScore, terminal })).exitCode
+    if (options.watch !== true)
+      return await runOnce(words, args, { extensions, leastScore, terminal, files: new Set() })
     for (;;) {
-      let files: readonly string[] = words
+      const files = new Set(words)
       try {
-        files = (await runOnce(words, args, { extensions, leastScore, terminal })).files
+        await runOnce(words, args, { extensions, leastScore, terminal, files })
       } catch (error) {
         if (!(error instanceof CliError || error instanceof DianaError)) throw error
         terminal.printError(error.message)
       }
-      terminal.printError(`watching ${files.length} files; interrupt with Ctrl-C`)
-      await watchFiles(files)
+      terminal.printError(`watching ${files.size === 1 ? '1 file' : `${files.size} files`}; interrupt with Ctrl-C`)
+      await watchFiles([...files])
     }
   },
 }
@@ -92,6 +94,22 @@ interface Setting {
   readonly extensions: Extensions
   readonly leastScore: number | undefined
   readonly terminal: Terminal
+  /** Gets the files that are read, also those with mistakes. */
+  readonly files: Set<string>
+}
+
+/** The options that have no effect without another one. */
+const NEEDED = { 'least-score': 'mutate', format: 'record', most: 'record' } as const
+const NOT_RECORDED = ['coverage', 'mutate', 'only', 'tap', 'junit', 'json', 'watch'] as const
+
+/** Throws for options that would have no effect. */
+function assertTogether(options: Arguments['options']): void {
+  for (const [name, other] of Object.entries(NEEDED)) {
+    if (options[name] !== undefined && options[other] === undefined) throw new CliError(2, `--${name} needs --${other}`)
+  }
+  if (options.record === undefined) return
+  const useless = NOT_RECORDED.find(name => options[name] !== undefined)
+  if (useless !== undefined) throw new CliError(2, `--${useless} has no effect with --record: leave it out`)
 }
 
 /** A file of cases with the rules that it is run against. */
@@ -103,11 +121,10 @@ interface Loaded {
 async function runOnce(
   words: readonly string[],
   { options }: Arguments,
-  { extensions, leastScore, terminal }: Setting,
-): Promise<{ readonly exitCode: ExitCode; readonly files: readonly string[] }> {
+  { extensions, leastScore, terminal, files }: Setting,
+): Promise<ExitCode> {
   const began = performance.now()
-  const loaded = await load(words, extensions)
-  const files = loaded.flatMap(({ book, rules }) => [rules.file, ...book.files])
+  const loaded = await load(words, extensions, files)
   const only = options.only === undefined ? undefined : String(options.only)
   const sets = loaded.map(({ book, rules }) => {
     const { cases, mistakes } = book.read(namesOf(rules.document))
@@ -166,7 +183,7 @@ async function runOnce(
   const isBelow = leastScore !== undefined && score !== undefined && score < leastScore
   if (isBelow)
     terminal.printError(`diana test: ${score.toFixed(1)} % of the changes are noticed, less than ${leastScore} %`)
-  return { exitCode: failed > 0 || isBelow || (options.mutate === true && failed > 0) ? 1 : 0, files }
+  return failed > 0 || isBelow ? 1 : 0
 }
 
 function scoreOf(mutations: readonly MutationResult[]): number | undefined {
@@ -176,9 +193,10 @@ function scoreOf(mutations: readonly MutationResult[]): number | undefined {
 }
 
 /** Loads rules and cases. The first file is the rules if it has rules; files of cases may name their own. */
-async function load(words: readonly string[], extensions: Extensions): Promise<Loaded[]> {
+async function load(words: readonly string[], extensions: Extensions, files: Set<string>): Promise<Loaded[]> {
   const known = new Map<string, RuleSet>()
   const rulesOf = async (file: string): Promise<RuleSet> => {
+    files.add(file)
     const set = known.get(file) ?? (await readRuleSet(await textOf(file), file, { extensions, sections }))
     known.set(file, set)
     return set
@@ -192,6 +210,7 @@ async function load(words: readonly string[], extensions: Extensions): Promise<L
     const book = await openCases(file).catch((error: NodeJS.ErrnoException) => {
       throw new CliError(1, `${file} cannot be read (${error.code ?? error.message}); check the path`)
     })
+    for (const one of book.files) files.add(one)
     if (book.mistakes.length > 0) throw new DianaError('BAD_RULES', book.mistakes.map(formatMistake).join('\n'))
     const rules = given ?? book.rules
     if (rules === undefined)
@@ -202,9 +221,13 @@ async function load(words: readonly string[], extensions: Extensions): Promise<L
 }
 
 async function hasRules(file: string): Promise<boolean> {
-  const { value } = readValues(await textOf(file), file)
-  // a file that cannot be read as YAML is reported as a rule file if it is the first of several
-  return isMap(value) && (Array.isArray(value.rules) || !('cases' in value || 'include' in value || 'callers' in value))
+  const { value, mistakes } = readValues(await textOf(file), file)
+  if (mistakes.length > 0) throw new DianaError('BAD_RULES', mistakes.map(formatMistake).join('\n'))
+  if (!isMap(value)) {
+    const message = 'this is neither a rule file nor a file of cases: write rules: or cases: into it'
+    throw new DianaError('BAD_RULES', formatMistake({ file, line: 1, column: 1, message }))
+  }
+  return Array.isArray(value.rules) || !('cases' in value || 'include' in value || 'callers' in value)
 }
 
 async function textOf(file: string): Promise<string> {

@@ -189,6 +189,8 @@ export class Forwarding implements AttemptedCall, RelayedCall, Work {
   }
 
   #answerWith(failure: Failure, error: Error): void {
+    // the answer of this gateway may be under way for long, if its caller reads nothing
+    clearTimeout(this.#deadline)
     const { status, detail, isOfService, isOfCaller, type } = failure
     const service = this.#tries.upstream.name
     this.#record?.failed(failure)

@@ -1,8 +1,5 @@
 import { countFault, textOf } from 'diana-limiter/gateway'
-
-/** The errors of a minute that are reported; the others are counted. */
-const mostReports = 10
-const windowMs = 60_000
+import { boundedReports } from '../telemetry/logging/bounded-reports.ts'
 
 export interface SurviveOptions {
   /** Reports an error as one text. */
@@ -14,24 +11,14 @@ export interface SurviveOptions {
  * Handles an error that no listener, timer or stream has caught: it is reported and counted, and costs the call it belongs to, not
  * the whole process.
  */
-export function surviveErrors({ report, now = performance.now.bind(performance) }: SurviveOptions): () => void {
-  let windowAt = Number.NEGATIVE_INFINITY
-  let reports = 0
-  let unreported = 0
+export function surviveErrors({ report, now }: SurviveOptions): () => void {
+  const reportBounded = boundedReports((error: unknown, leftOut) => {
+    const more = leftOut === 0 ? '' : ` (and ${leftOut} others since the last report)`
+    report(`an error that nothing has caught${more}: ${textOf(error)}`)
+  }, now)
   const survive = (error: unknown): void => {
     countFault('uncaught')
-    const at = now()
-    if (at - windowAt >= windowMs) {
-      windowAt = at
-      reports = 0
-    }
-    if (++reports > mostReports) {
-      unreported++
-      return
-    }
-    const more = unreported === 0 ? '' : ` (and ${unreported} others since the last report)`
-    unreported = 0
-    report(`an error that nothing has caught${more}: ${textOf(error)}`)
+    reportBounded(error)
   }
   process.on('uncaughtException', survive)
   process.on('unhandledRejection', survive)

@@ -8,6 +8,7 @@ import { ServerTls } from '../http/tls/server-tls.ts'
 import { Closing, GatewayServer } from '../inbound/server.ts'
 import { readSecret } from '../settings/secret.ts'
 import type { HttpStats } from '../telemetry/http-stats.ts'
+import { boundedReports } from '../telemetry/logging/bounded-reports.ts'
 import { reportServer } from '../telemetry/server-reports.ts'
 import { Telemetry } from '../telemetry/telemetry.ts'
 import { version } from '../version.ts'
@@ -110,7 +111,9 @@ export async function openDecisionServer(options: DecisionServerOptions): Promis
   const isReadyNow = (): boolean => !closing.hasBegun && isReady()
   const check = checkListener({ limiter, peers, log: () => app!.log, isClosing: () => closing.hasBegun })
   addJsonApi(app, { limiter, peers, version })
-  const onRefused = (reason: string): void => app?.log.warn(`a connection was refused: ${reason}`)
+  const onRefused = boundedReports((reason: string, leftOut) => {
+    app?.log.warn(`a connection was refused: ${reason}${leftOut === 0 ? '' : `, and ${leftOut} others before it`}`)
+  })
   const shared = { limiter, peers, onRefused, settings: () => live.settings }
   const grpc = settings.grpc && createGrpcServer({ ...shared, tls: grpcTls, isReady: isReadyNow })
   const spoe = settings.spoe && new SpoeServer(shared)

@@ -37,7 +37,7 @@ export class Documents {
   /** The last document that was found valid, and together with which rules: a write checks it twice. */
   #good: { where: Where; text: string; beside: RuleDocument } | undefined
 
-  /** `assertUsable` throws if a valid document cannot be put in force in this process. */
+  /** @internal `assertUsable` throws if a valid document cannot be put in force in this process. */
   constructor(
     live: LiveRules,
     vocabulary: Vocabulary,

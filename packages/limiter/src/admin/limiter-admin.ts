@@ -14,7 +14,9 @@ import { FleetHistory } from '../stats/history/fleet-history.ts'
 import type { Observer } from '../stats/observer.ts'
 import type { RecordedCall } from '../stats/recorder.ts'
 import type { Stats } from '../stats/stats.ts'
+import type { InspectedLedger } from '../stores/redis/read-ledger.ts'
 import { Documents } from './documents.ts'
+import { inspectLedgers } from './inspect.ts'
 import { type Preview, preview } from './preview.ts'
 import { TrafficWatch } from './traffic-watch.ts'
 import { type Trial, Trials } from './trials.ts'
@@ -110,6 +112,11 @@ export class LimiterAdmin {
     const { options, storePrefix } = this.#engine
     if (options.send) this.#fleetHistory ??= new FleetHistory(options.send, storePrefix)
     return this.#fleetHistory
+  }
+
+  /** Reads what Redis knows of callers, by the name of a key or by a pattern such as `diana:login:*`. */
+  async inspect(pattern: string, most = 100): Promise<InspectedLedger[]> {
+    return await inspectLedgers(this.#engine, pattern, most)
   }
 
   /** Returns the limits that operators have given single callers, at most `most`; those that have ended are left out. */

@@ -36,6 +36,7 @@ export class TrafficWatch {
   readonly #callSampler = new Sampler(readPerSecond, shownMs)
   readonly #refusalSampler = new Sampler(readPerSecond, shownMs)
 
+  /** @internal */
   constructor(engine: Engine, now: () => number = Date.now) {
     this.#engine = engine
     this.#now = now

@@ -162,7 +162,10 @@ export interface MeterLearning {
 
 /** Counts what the meter has not judged. */
 export interface MeterMigration {
-  /** What the numbers of a state are measured by, the period in microseconds first; states of another scale are inherited. */
+  /**
+   * What the numbers of a state are measured by, the period in microseconds first; states of another scale are inherited. All meters of an
+   * algorithm have as many numbers.
+   */
   readonly scale: readonly number[]
   /**
    * Writes the state that `old`, kept by a meter of this algorithm with another scale, amounts to: what was used stays
@@ -253,7 +256,8 @@ export interface PassResult {
 export interface LuaAlgorithm {
   /** Identifies the text: two algorithms with one name must not differ. */
   readonly name: string
-  readonly lua: string
+  /** Left out: that of Diana's own algorithm of this name. */
+  readonly lua?: string | undefined
 }
 
 /** Numbers that an algorithm cannot count; `field` is the option of the rule to point at. */

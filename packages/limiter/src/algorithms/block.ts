@@ -1,5 +1,4 @@
 import type { Algorithm, Block, Meter, MeterMigration, MeterRedis } from './algorithm.ts'
-import { blockLua } from './lua/generated.ts'
 
 /*
  * Block: a caller is refused until a moment. It is no limit of its own but is checked before a rule's: a call checks it with
@@ -63,7 +62,7 @@ class BlockMeter implements Block, MeterMigration {
     this.#growth = growth
     this.#forgetUs = (growth?.forgetAfterMs ?? 0) * 1000
     this.slots = growth ? 2 : 1
-    this.redis = { lua: blockLua, numbers: { setsMoment: 1, ...growth } }
+    this.redis = { lua: { name: 'block' }, numbers: { setsMoment: 1, ...growth } }
   }
 
   delay(state: Float64Array, at: number, now: number, cost: number): number {

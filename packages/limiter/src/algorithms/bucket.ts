@@ -10,7 +10,6 @@ import type {
 } from './algorithm.ts'
 import { InvalidLimitError, MOST_DEBT } from './algorithm.ts'
 import type { Envelope, Shape } from './envelope.ts'
-import { bucketLua } from './lua/generated.ts'
 import { lowerSteps, noteLow, type Refill, rewindSteps, STEPS, unpaidOf } from './numbers/low-points.ts'
 import { exactRate } from './numbers/rate.ts'
 
@@ -23,7 +22,8 @@ import { exactRate } from './numbers/rate.ts'
  *        +------------------ time
  *
  * Time pays in steps: `perStep` units every `stepUs`, counted from the call that found the bucket full. A continuous refill
- * has steps of 1 microsecond, an interval refill has steps of the limit's period.
+ * has steps of 1 microsecond, an interval refill has steps of the limit's period. Steps of an aligned refill are counted from
+ * midnight UTC, as all whole multiples of the period are.
  *
  * debt(now) = max(0, debt - perStep * floor((now - moment) / stepUs))      moment: when the last step began
  *
@@ -57,32 +57,38 @@ export interface BucketShape {
   readonly largest: number
   /** A new key begins with no tokens. */
   readonly startsEmpty: boolean
-  /** All tokens of a period come at once when it ends. */
-  readonly isInterval: boolean
+  /** Tokens come one by one; or all tokens of a period at once when it ends, the periods counted from a call, or by the clock. */
+  readonly refill: 'continuous' | 'interval' | 'aligned'
 }
+
+/** How a bucket refills, and from when on its steps are counted. */
+type Steps = Refill & Pick<UnitRefill, 'isAligned'>
 
 /** A refill in whole units. */
 interface UnitRefill extends Refill {
   readonly token: number
+  /** Steps begin at whole multiples of their length. */
+  readonly isAligned: boolean
 }
 
 export function bucketMeter(limit: Limit, shape: BucketShape): Meter {
   const periodUs = limit.periodMs * 1000
   if (limit.count === 0) {
-    const rate = { token: 1_000_000, perStep: 0, stepUs: 1 }
+    const rate = { token: 1_000_000, perStep: 0, stepUs: 1, isAligned: false }
     return new Bucket({ ...shape, capacity: 0, largest: 0, ahead: 0 }, rate, periodUs)
   }
   return new Bucket(shape, rateOf(limit.count, periodUs, shape), periodUs)
 }
 
-function rateOf(count: number, periodUs: number, { capacity, ahead, largest, isInterval }: BucketShape): UnitRefill {
+function rateOf(count: number, periodUs: number, { capacity, ahead, largest, refill }: BucketShape): UnitRefill {
   // a period refills no more than the capacity
-  if (isInterval) return { token: 1, perStep: Math.min(count, capacity), stepUs: periodUs }
+  const isAligned = refill === 'aligned'
+  if (refill !== 'continuous') return { token: 1, perStep: Math.min(count, capacity), stepUs: periodUs, isAligned }
   const rate = exactRate(count, periodUs, capacity + ahead + largest)
   if (rate === undefined) {
     throw new InvalidLimitError('limit', 'is too slow for so large a bucket; use a shorter period or a smaller burst')
   }
-  return { token: rate.token, perStep: rate.perMicro, stepUs: 1 }
+  return { token: rate.token, perStep: rate.perMicro, stepUs: 1, isAligned }
 }
 
 class Bucket implements Meter, MeterRate, MeterStart, MeterMigration, MeterMemory {
@@ -110,7 +116,7 @@ class Bucket implements Meter, MeterRate, MeterStart, MeterMigration, MeterMemor
   readonly #keptUs: number
 
   constructor(shape: BucketShape, refill: UnitRefill, periodUs: number) {
-    const { token, perStep, stepUs } = refill
+    const { token, perStep, stepUs, isAligned } = refill
     const aheadUs = shape.ahead === 0 ? 0 : Math.ceil((shape.ahead * token) / perStep) * stepUs
     this.maxWaitUs = Math.min(shape.timeoutUs, aheadUs)
     this.most = shape.capacity
@@ -123,10 +129,10 @@ class Bucket implements Meter, MeterRate, MeterStart, MeterMigration, MeterMemor
     this.#keptUs = shape.startsEmpty ? Math.max(KEPT_FULL_US, paidOffUs(this.#capacity, refill)) : 0
     this.perUs = perStep / (token * stepUs)
     this.envelope = envelopeOf(shape, refill, this.perUs)
-    this.scale = [periodUs, token, perStep, stepUs, this.#keptUs, this.#capacity]
+    this.scale = [periodUs, token, perStep, stepUs, this.#keptUs, this.#capacity, isAligned ? 1 : 0]
     this.start = shape.startsEmpty ? this : undefined
     const numbers = {
-      ...refill,
+      ...{ token, perStep, stepUs, ...(isAligned && { aligned: 1 }) },
       capacity: this.#capacity,
       most: shape.capacity,
       mostDebt: this.#mostDebt,
@@ -135,7 +141,7 @@ class Bucket implements Meter, MeterRate, MeterStart, MeterMigration, MeterMemor
       waits: this.#waits ? 1 : 0,
       keptUs: this.#keptUs,
     }
-    this.redis = { lua: bucketLua, numbers }
+    this.redis = { lua: { name: 'bucket' }, numbers }
   }
 
   delay(state: Float64Array, at: number, now: number, cost: number): number {
@@ -144,7 +150,7 @@ class Bucket implements Meter, MeterRate, MeterStart, MeterMigration, MeterMemor
     const { token, perStep, stepUs } = this.#refill
     const missing = this.#level(state, at, now) + cost * token - this.#capacity
     if (missing <= 0) return this.#isAhead(state, at, now) ? state[at + MOMENT]! - now : 0
-    const begun = this.#isNew(state, at, now) ? now : stepBefore(state[at + MOMENT]!, now, stepUs)
+    const begun = this.#isNew(state, at, now) ? this.#stepFrom(now) : stepBefore(state[at + MOMENT]!, now, stepUs)
     return begun + Math.ceil(missing / perStep) * stepUs - now
   }
 
@@ -181,7 +187,7 @@ class Bucket implements Meter, MeterRate, MeterStart, MeterMigration, MeterMemor
       result.idleAt = last + Math.ceil(state[at + LEVEL]! / perStep) * stepUs
       return false
     }
-    moveTo(state, at, now, level, stepUs)
+    moveTo(state, at, now, level, this.#refill)
     state[at + LEVEL] = level + cost * token
     result.remaining = Math.floor(left / token)
     result.idleAt = state[at + MOMENT]! + Math.ceil((level + cost * token) / perStep) * stepUs
@@ -203,7 +209,9 @@ class Bucket implements Meter, MeterRate, MeterStart, MeterMigration, MeterMemor
     const last = state[at + MOMENT]!
     // if no call ever waits, it is the clock that stepped back
     const then = this.#waits ? now : Math.max(now, last)
-    const isLast = moment >= then || moment >= last
+    // a step of the clock may have begun before a change of the limit, and what is left of a charge of before is not known
+    const isKnown = moment > changedAt || !this.#refill.isAligned
+    const isLast = isKnown && (moment >= then || moment >= last)
     if (then < last) this.#rewind(state, at, then)
     else this.#advance(state, at, then)
     const level = state[at + LEVEL]!
@@ -231,7 +239,7 @@ class Bucket implements Meter, MeterRate, MeterStart, MeterMigration, MeterMemor
   inherit(old: ArrayLike<number>, oldScale: readonly number[], state: Float64Array, at: number, now: number): void {
     const [, oldToken = 1, perStep = 0, stepUs = 1, keptUs = 0] = oldScale
     const { token } = this.#refill
-    const oldRate = { perStep, stepUs }
+    const oldRate = { perStep, stepUs, isAligned: false }
     const before = new Float64Array(this.slots)
     for (let slot = 0; slot < old.length; slot++) before[slot] = old[slot]!
     if (now >= before[MOMENT]! + paidOffUs(before[LEVEL]!, oldRate) + keptUs) return
@@ -239,7 +247,8 @@ class Bucket implements Meter, MeterRate, MeterStart, MeterMigration, MeterMemor
     else advance(before, 0, now, oldRate)
     state[at + LEVEL] = inTokensOf(token, before[LEVEL]!, oldToken)
     // steps of the same length continue, others begin now
-    state[at + MOMENT] = stepUs === this.#refill.stepUs ? before[MOMENT]! : now
+    const continues = stepUs === this.#refill.stepUs && !this.#refill.isAligned
+    state[at + MOMENT] = continues ? before[MOMENT]! : this.#stepFrom(now)
     for (let slot = LOWS; slot < this.slots; slot += 2) {
       state[at + slot] = inWholeUnits(token, before[slot]!, oldToken)
       if (state[at + slot]! > 0) state[at + slot + 1] = before[slot + 1]!
@@ -262,8 +271,13 @@ class Bucket implements Meter, MeterRate, MeterStart, MeterMigration, MeterMemor
     if (!this.#isNew(state, at, now)) return false
     state.fill(0, at, at + this.slots)
     state[at + LEVEL] = this.#capacity
-    state[at + MOMENT] = now
+    state[at + MOMENT] = this.#stepFrom(now)
     return true
+  }
+
+  /** The beginning of a step that no call has begun before. */
+  #stepFrom(now: number): number {
+    return this.#refill.isAligned ? stepBefore(0, now, this.#refill.stepUs) : now
   }
 
   #isNew(state: Float64Array, at: number, now: number): boolean {
@@ -306,17 +320,18 @@ function stepBefore(moment: number, now: number, stepUs: number): number {
 }
 
 /** Moves a state on to a moment. */
-function advance(state: Float64Array, at: number, moment: number, refill: Refill): void {
+function advance(state: Float64Array, at: number, moment: number, refill: Steps): void {
   const level = levelAfter(moment - state[at + MOMENT]!, state[at + LEVEL]!, refill)
-  moveTo(state, at, moment, level, refill.stepUs)
+  moveTo(state, at, moment, level, refill)
 }
 
 /** Moves a state on to a moment just before which the debt is `debt`, and notes how low that is. */
-function moveTo(state: Float64Array, at: number, moment: number, level: number, stepUs: number): void {
+function moveTo(state: Float64Array, at: number, moment: number, level: number, { stepUs, isAligned }: Steps): void {
   const last = state[at + MOMENT]!
   if (moment <= last) return
-  // a full bucket begins its next step with the next call
-  const begun = level === 0 || stepUs === 1 ? moment : stepBefore(last, moment, stepUs)
+  // a full bucket begins its next step with the next call, unless the clock does
+  const isBegun = stepUs === 1 || (level === 0 && !isAligned)
+  const begun = isBegun ? moment : stepBefore(isAligned ? 0 : last, moment, stepUs)
   if (begun === last) return
   noteLow(state, at + LOWS, last, level)
   state[at + LEVEL] = level
@@ -363,16 +378,18 @@ function inWholeUnits(token: number, level: number, oldToken: number): number {
 }
 
 /** A refill in steps brings up to one step more in an interval, and has paid a full bucket after so many steps as it takes. */
-function envelopeOf(shape: BucketShape, { perStep, stepUs }: UnitRefill, perUs: number): Envelope {
-  const { capacity, largest, startsEmpty, isInterval, timeoutUs } = shape
+function envelopeOf(shape: BucketShape, { perStep, stepUs, isAligned }: UnitRefill, perUs: number): Envelope {
+  const { capacity, largest, startsEmpty, refill, timeoutUs } = shape
+  const isInterval = refill !== 'continuous'
   const step = isInterval ? perStep : 0
   const ceiling: Shape = { kind: 'bucket', units: capacity + step, perUs }
-  // the first call begins a period, and the others come just before its end
-  const mostByStep = (lengthUs: number): number =>
-    Math.max(
-      capacity + perStep * (Math.ceil(lengthUs / stepUs) - 1),
-      capacity - 1 + perStep * Math.ceil((lengthUs - 1) / stepUs),
-    )
+  const mostByStep = (lengthUs: number): number => {
+    const steps = Math.ceil((lengthUs - 1) / stepUs)
+    // the first call begins a period, and the others come just before its end; all can if the clock begins it
+    return isAligned
+      ? capacity + perStep * steps
+      : Math.max(capacity + perStep * (Math.ceil(lengthUs / stepUs) - 1), capacity - 1 + perStep * steps)
+  }
   const most = isInterval && capacity > 0 ? mostByStep : undefined
   if (startsEmpty || perStep === 0) return { largest, ceiling, most }
   if (isInterval) {

@@ -1,5 +1,4 @@
 import type { Algorithm, Limit, Meter, MeterHeld, MeterMigration, MeterRedis } from './algorithm.ts'
-import { concurrencyLua } from './lua/generated.ts'
 
 /*
  * Concurrency: how many calls are in flight at one time. A call takes a slot when it begins and releases it when it
@@ -33,7 +32,7 @@ class Concurrency implements Meter, MeterMigration {
 
   constructor(count: number) {
     this.#count = count
-    this.redis = { lua: concurrencyLua, numbers: { count } }
+    this.redis = { lua: { name: 'concurrency' }, numbers: { count } }
   }
 
   delay(state: Float64Array, at: number, _now: number, cost: number): number {

@@ -14,7 +14,6 @@ import { InvalidLimitError, MOST_DEBT, maxWaitUsOf, windowReportUs } from './alg
 import { CalendarWindow } from './calendar/calendar-window.ts'
 import { type CalendarOptions, readCalendar } from './calendar/read-calendar.ts'
 import type { Envelope } from './envelope.ts'
-import { fixedWindowLua } from './lua/generated.ts'
 
 export interface FixedWindowOptions extends CalendarOptions {
   /** Where windows begin; default `clock`. */
@@ -114,7 +113,7 @@ class FixedWindow implements Meter, MeterRate, MeterMigration, MeterMemory {
     this.reportUs = windowReportUs(this.#periodUs) && Math.min(100_000, this.#periodUs / 20)
     this.envelope = envelopeOf(limit.count, this.#periodUs, aligned)
     this.scale = [this.#periodUs, flags.aligned, flags.waits]
-    this.redis = { lua: fixedWindowLua, numbers: { count: this.#count, periodUs: this.#periodUs, ...flags } }
+    this.redis = { lua: { name: 'fixed-window' }, numbers: { count: this.#count, periodUs: this.#periodUs, ...flags } }
   }
 
   delay(state: Float64Array, at: number, now: number, cost: number): number {

@@ -32,7 +32,7 @@ export const leakyBucket: Algorithm = {
   }),
   meter(limit: Limit, options: LeakyBucketOptions, waitOptions?: WaitOptions): Meter {
     const { burst = 0, delay = 0 } = options
-    const room = { largest: burst + 1, startsEmpty: false, isInterval: false }
+    const room = { largest: burst + 1, startsEmpty: false, refill: 'continuous' as const }
     if (!waitOptions) {
       if (options.delay !== undefined) throw new InvalidLimitError('delay', 'paces calls that wait; add whenFull: wait')
       return bucketMeter(limit, { ...room, capacity: burst + 1, ahead: 0, timeoutUs: 0 })

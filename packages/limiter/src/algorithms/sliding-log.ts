@@ -1,7 +1,6 @@
 import type { Algorithm, Limit, Meter, MeterMigration, MeterRate, MeterRedis, WaitOptions } from './algorithm.ts'
 import { InvalidLimitError, maxWaitUsOf, windowReportUs } from './algorithm.ts'
 import type { Envelope } from './envelope.ts'
-import { slidingLogLua } from './lua/generated.ts'
 
 /*
  * Sliding log: the moment of every admitted call is kept until it has left the window. Exact to the microsecond, at
@@ -66,7 +65,7 @@ class SlidingLog implements Meter, MeterRate, MeterMigration {
     this.envelope = { largest: limit.count, ceiling: window, floor: window }
     this.scale = [this.#periodUs]
     const numbers = { count: this.#count, places: this.#places, periodUs: this.#periodUs }
-    this.redis = { lua: slidingLogLua, numbers }
+    this.redis = { lua: { name: 'sliding-log' }, numbers }
   }
 
   delay(state: Float64Array, at: number, now: number, cost: number): number {
@@ -120,9 +119,9 @@ class SlidingLog implements Meter, MeterRate, MeterMigration {
     state[at + NEXT] = (state[at + NEXT]! % DROPPED) + Math.min(LARGEST, dropped) * DROPPED
   }
 
-  refund(state: Float64Array, at: number, now: number, cost: number, moment: number): void {
+  refund(state: Float64Array, at: number, now: number, cost: number, moment: number, changedAt = -1): void {
     if (moment + this.#periodUs <= now) return
-    for (let undone = 0; undone < cost && this.#remove(state, at, now, moment); undone++);
+    for (let undone = 0; undone < cost && this.#remove(state, at, now, moment, changedAt); undone++);
   }
 
   remaining(state: Float64Array, at: number, now: number): number {
@@ -155,10 +154,15 @@ class SlidingLog implements Meter, MeterRate, MeterMigration {
   }
 
   /** Takes one call admitted at `moment` out of the log; the older ones move up to fill its entry. */
-  #remove(state: Float64Array, at: number, now: number, moment: number): boolean {
+  #remove(state: Float64Array, at: number, now: number, moment: number, changedAt: number): boolean {
     const leaves = moment + this.#periodUs
     let offset = this.#places - 1
     while (offset >= 0 && state[at + RING + this.#place(state, at, offset)]! > leaves) offset--
+    if (offset < 0 && moment > changedAt && droppedIn(state[at + NEXT]!) > 0) {
+      // older than all entries: it is one of those that have none
+      state[at + NEXT] = state[at + NEXT]! - DROPPED
+      return true
+    }
     if (offset < 0 || state[at + RING + this.#place(state, at, offset)] !== leaves) return false
     for (; offset > 0; offset--) {
       state[at + RING + this.#place(state, at, offset)] = state[at + RING + this.#place(state, at, offset - 1)]!

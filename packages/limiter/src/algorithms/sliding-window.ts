@@ -11,7 +11,6 @@ import type {
 } from './algorithm.ts'
 import { InvalidLimitError, MOST_DEBT, maxWaitUsOf, windowReportUs } from './algorithm.ts'
 import type { Envelope } from './envelope.ts'
-import { slidingWindowLua } from './lua/generated.ts'
 import { Packing, shareOut } from './numbers/packing.ts'
 
 export interface SlidingWindowOptions {
@@ -119,7 +118,7 @@ class SlidingWindow implements Meter, MeterRate, MeterMigration, MeterMemory {
       ...{ count: this.#count, periodUs: this.#periodUs, maxWaitUs, segments, segmentUs: this.#segmentUs },
       ...{ gapUs: this.#gapUs, spanUs: packing.spanUs, tickUs, ticks, room, stepUs, leads },
     }
-    this.redis = { lua: slidingWindowLua, numbers }
+    this.redis = { lua: { name: 'sliding-window' }, numbers }
   }
 
   delay(state: Float64Array, at: number, now: number, cost: number): number {

@@ -1,6 +1,5 @@
 import type { Meter, MeterMigration, MeterRate, MeterRedis } from './algorithm.ts'
 import type { Envelope } from './envelope.ts'
-import { smoothLua } from './lua/generated.ts'
 
 /*
  * The arithmetic of Guava's SmoothRateLimiter: what is remembered is when the next call may pass. A call never waits
@@ -48,7 +47,7 @@ export class Smooth implements Meter, MeterRate, MeterMigration {
   constructor(curve: Curve, maxWaitUs: number, periodUs = 0) {
     this.#curve = curve
     this.maxWaitUs = maxWaitUs
-    this.redis = { lua: smoothLua, numbers: { ...curve } }
+    this.redis = { lua: { name: 'smooth' }, numbers: { ...curve } }
     this.perUs = 1 / curve.stableUs
     this.envelope = envelopeOf(curve)
     this.scale = [periodUs, curve.largest, curve.coolDownUs]

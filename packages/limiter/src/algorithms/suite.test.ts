@@ -16,7 +16,15 @@ const forms: Readonly<Record<string, Partial<AlgorithmSuiteOptions>>> = {
   concurrency: { rules: [{ limit: 1 }, { limit: 5 }] },
   // each process learns by itself: there is no Lua to compare with
   adaptive: { rules: [{ limit: 1 }, { limit: 20, min: 3 }], sendToRedis: undefined },
-  'token-bucket': { rules: [{ limit: '10/s' }, { limit: '7/m', burst: 3 }, { limit: '5/s', refill: 'interval' }] },
+  'token-bucket': {
+    rules: [
+      { limit: '10/s' },
+      { limit: '7/m', burst: 3 },
+      { limit: '5/s', refill: 'interval' },
+      { limit: '5/m', burst: 8, refill: 'aligned' },
+      { limit: '4/s', start: 'empty', refill: 'aligned' },
+    ],
+  },
   'leaky-bucket': {
     rules: [
       { limit: '10/s', burst: 5 },

@@ -8,8 +8,8 @@ export interface TokenBucketOptions {
   readonly burst?: number | undefined
   /** What a new caller finds; default `full`. */
   readonly start?: 'full' | 'empty' | undefined
-  /** Whether tokens come one by one, or all at once when a period ends; default `continuous`. */
-  readonly refill?: 'continuous' | 'interval' | undefined
+  /** Whether tokens come one by one, or all at once when a period ends, of the caller or of the clock; default `continuous`. */
+  readonly refill?: 'continuous' | 'interval' | 'aligned' | undefined
 }
 
 /*
@@ -29,6 +29,15 @@ export interface TokenBucketOptions {
  *          |    \___|   \___|
  *          +---------------------- time
  *
+ * `refill: aligned` does the same at whole multiples of the period by the clock, full hours for one of an hour: all buckets are refilled
+ * at once, and what a caller leaves over is kept, up to the burst. In any interval at most burst + count * (ends of periods in it) pass.
+ *
+ *   tokens |\__         |\          limit: 4/h   burst: 6   refill: aligned
+ *          |   \     |\ | \         4 more at each full hour, up to 6
+ *          |    \____| \|
+ *          +---------|---|------ time
+ *                  09:00 10:00
+ *
  * `start: empty` gives a new caller no tokens; they come from the moment of the first call on, which is refused and remembered.
  *
  * When a rule changes, the debt stays and the new numbers count from there: no change refills a bucket.
@@ -40,9 +49,11 @@ export const tokenBucket: Algorithm = {
     burst: z.int().min(1).max(1e9).optional().describe('tokens the bucket holds; default: the count of the limit'),
     start: z.enum(['full', 'empty']).optional().describe('what a new caller finds; default: full'),
     refill: z
-      .enum(['continuous', 'interval'])
+      .enum(['continuous', 'interval', 'aligned'])
       .optional()
-      .describe('whether tokens come one by one, or all at once when a period ends; default: continuous'),
+      .describe(
+        'whether tokens come one by one, or all at once when a period ends, of the caller or of the clock; default: continuous',
+      ),
   }),
   meter(limit: Limit, options: TokenBucketOptions, waitOptions?: WaitOptions): Meter {
     const capacity = options.burst ?? limit.count
@@ -55,14 +66,14 @@ export const tokenBucket: Algorithm = {
       ahead: Math.ceil((timeoutUs * limit.count) / (limit.periodMs * 1000)),
       timeoutUs,
       startsEmpty: options.start === 'empty',
-      isInterval: options.refill === 'interval',
+      refill: options.refill ?? 'continuous',
     })
   },
   part(limit: Limit, options: TokenBucketOptions, part: Part): Terms | undefined {
     const capacity = options.burst ?? limit.count
     const burst = deal(capacity, part)
     // what comes at once is dealt out as it is, or the parts of several periods would come together
-    if (options.refill === 'interval') {
+    if (options.refill === 'interval' || options.refill === 'aligned') {
       const count = deal(limit.count, part)
       return burst === 0 || count === 0 ? undefined : { limit: { ...limit, count }, options: { ...options, burst } }
     }

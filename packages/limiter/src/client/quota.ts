@@ -6,8 +6,9 @@ import type { ReportedLimit } from './read-limits.ts'
  * A server reports what remains, and others may use the same limit. So a client needs no knowledge of them: all see the same number. Each
  * plans a rate at which what remains would last, times its share of it, and corrects the share by what it sees:
  *
- *   windows that end   rate = share × remaining ÷ time left          share × planned ÷ observed
- *   limits that refill rate = share × refill × level ÷ wanted level  share × level ÷ wanted level, slowly
+ *   windows that end   rate = share × remaining ÷ time left               share × planned ÷ observed
+ *   sliding windows    rate = share × refill, less if little remains      share × wanted use ÷ use of the last window, slowly
+ *   buckets            rate = share × (refill + (level - wanted) ÷ time)  share × planned ÷ observed
  *
  * Fifty clients that begin with a share of 1 see the number fall fifty times as fast as planned, and have a fiftieth each from then on.
  * Apart from the rate, no call is sent while what remains, less the calls under way, would not cover it.
@@ -23,19 +24,29 @@ const FIRST_WINDOW_MS = 60_000
 const PART_OF_WINDOW = 0.5
 /** The part of a limit that is left to others if there are any: they cannot see this client's calls under way. */
 const MARGIN = 0.015
-/** The part of a refilling limit that the client leaves unused. */
+/** The part of a sliding window that clients leave unused; below half of it they are slower. */
 const WANTED = 0.03
-/** The part of a bucket that the client leaves unused; no permit of a bucket is lost by that. */
-const WANTED_OF_BUCKET = 0.25
+/** The part of a bucket that clients leave unused; no permit of a bucket is lost by that. */
+const WANTED_OF_BUCKET = 0.55
 const LEAST_SHARE = 1e-4
 const LEAST_OF_FLEET = 0.7
 /** The largest share of a limit whose refill is a guess. */
 const LARGEST_SHARE = 1e4
 /** The time in which the use of all processes gives the share of this one; later the level of a limit that refills gives it. */
 const YOUNG_MS = 6000
-/** A share follows the level by this power of e in the time of a window. */
-const GAIN = 0.5
-const GAIN_UP = 0.5
+/** The largest steps of a share of a sliding window in the time of a window, as powers of e. */
+const LARGEST_STEP = 0.75
+const LARGEST_STEP_UP = 1.5
+/** A share grows faster if the logarithm of what is wanted to what was used exceeds this: the wanted use is far. */
+const FAR = 0.15
+/** A bucket gets to its wanted level in this part of its window, or in this many intervals between the calls of one client. */
+const LEVEL_WINDOWS = 0.5
+const LEVEL_INTERVALS = 1.2
+/** A share of a bucket follows what is observed by this power, as soon as that many calls were planned or observed. */
+const USE_GAIN = 0.4
+const LEAST_OBSERVED = 6
+/** The most by which a share grows at once when a window has ended that was hardly used. */
+const LARGEST_GROWTH = 4
 /** The time in which a limit is assumed to refill whose server does not say. */
 const ASSUMED_WINDOW_MS = 20_000
 
@@ -54,7 +65,11 @@ export class Quota {
   #isWindowReported = false
   #remaining = 0
   #heardAt = 0
+  /** The last answer that reported the limit. */
+  #reportedAt = 0
   #resetAt = Number.POSITIVE_INFINITY
+  /** The end of a window of which the answers since then have not been compared with the plan. */
+  #endedAt: number | undefined
   /** Counts the moves of the reset before it came; a limit that refills does that with every answer. */
   #moves = 0
   /** The reset has stayed for long enough to be that of a window. */
@@ -76,6 +91,7 @@ export class Quota {
     this.#maxWaitMs = maxWaitMs
     this.#countsCalls = reported.countsCalls
     this.#bornAt = nowMs
+    this.#reportedAt = nowMs
     this.#limit = Math.max(1, reported.limit ?? reported.remaining)
     if (reported.windowMs !== undefined) this.#setWindow(reported.windowMs, true)
     else if (reported.resetMs !== undefined) this.#setWindow(Math.max(FIRST_WINDOW_MS, reported.resetMs), false)
@@ -107,6 +123,13 @@ export class Quota {
   /** Returns the milliseconds that a call has to wait; 0 if it may be sent. */
   waitMs(nowMs: number): number {
     this.#renew(nowMs)
+    const waitMs = this.#plannedWaitMs(nowMs)
+    if (this.#inFlight > 0) return waitMs
+    // no report holds for longer: one call is sent, to hear again
+    return Math.min(waitMs, Math.max(0, this.#reportedAt + this.#maxWaitMs - nowMs))
+  }
+
+  #plannedWaitMs(nowMs: number): number {
     const expected = this.#expected(nowMs)
     const free = expected - this.#margin() - this.#inFlight * this.#unitsPerCall
     if (free < this.#unitsPerCall) return this.#bounded(this.#refillMs(this.#unitsPerCall - free, nowMs))
@@ -130,6 +153,7 @@ export class Quota {
   /** Hears of the limit by an answer. */
   hear(reported: ReportedLimit, nowMs: number): void {
     const wasFixed = this.#isFixed
+    this.#reportedAt = nowMs
     if (reported.limit !== undefined) this.#limit = Math.max(1, reported.limit)
     else this.#limit = Math.max(this.#limit, reported.remaining)
     if (reported.windowMs !== undefined) this.#setWindow(reported.windowMs, true)
@@ -144,6 +168,9 @@ export class Quota {
       this.#correct(nowMs)
       return
     }
+    const endedAt = this.#endedAt ?? (nowMs >= before ? before : undefined)
+    this.#endedAt = undefined
+    if (wasFixed && endedAt !== undefined) this.#correctAfterEnd(reported, nowMs - endedAt)
     if (isNew || !wasFixed) {
       if (!this.#isWindowReported && reported.resetMs !== undefined) this.#setWindow(reported.resetMs, false)
       this.#note(reported, nowMs)
@@ -152,6 +179,11 @@ export class Quota {
       return
     }
     this.#resetAt = Math.min(before, resetAt)
+    if (endedAt !== undefined) {
+      this.#note(reported, nowMs)
+      this.#compareFrom(nowMs)
+      return
+    }
     // an answer that was overtaken by a later one reports more than there is
     if (reported.remaining > this.#remaining) return
     this.#note(reported, nowMs)
@@ -224,6 +256,7 @@ export class Quota {
     if (!this.#isFixed || nowMs < this.#resetAt) return
     this.#remaining = this.#limit
     this.#heardAt = nowMs
+    this.#endedAt ??= this.#resetAt
     const windows = Math.floor((nowMs - this.#resetAt) / this.#windowMs) + 1
     this.#resetAt += windows * this.#windowMs
     this.#compareFrom(nowMs)
@@ -234,16 +267,23 @@ export class Quota {
   /** Computes the rate of all callers together that would use up the limit, in units per millisecond. */
   #plan(nowMs: number): number {
     const expected = this.#expected(nowMs)
-    if (!this.#isFixed) {
-      const level = Math.max(0, expected - this.#floor()) / this.#wanted()
-      const most = 1 + ((this.#isWindowReported ? 0.1 : 3) * expected) / this.#limit
-      // the rate of a fleet is set by many who have heard of the level at other times
-      const least = this.#isPacedByFleet ? LEAST_OF_FLEET : 0
-      return (this.#limit / this.#windowMs) * Math.max(least, Math.min(level, most))
-    }
+    if (!this.#isFixed) return this.#planOfRefill(expected)
     const plan = Math.max(0, expected - this.#margin()) / Math.max(1, this.#resetAt - nowMs)
     if (this.#isWindow) return plan
     return Math.min(plan, this.#limit / (this.#isWindowReported ? this.#windowMs : FIRST_WINDOW_MS))
+  }
+
+  #planOfRefill(expected: number): number {
+    const refill = this.#limit / this.#windowMs
+    const most = 1 + ((this.#isWindowReported ? 0.1 : 3) * expected) / this.#limit
+    const level = Math.max(0, expected - this.#floor()) / this.#wanted()
+    // the rate of a fleet is set by many who have heard of the level at other times
+    if (this.#isPacedByFleet) return refill * Math.max(LEAST_OF_FLEET, Math.min(level, most))
+    if (this.#isWindowReported) return refill * Math.min(2 * level, most)
+    // all others have heard of the level about an interval ago: what corrects it faster than they hear makes it swing
+    const intervalMs = this.#unitsPerCall / (refill * Math.min(1, this.#share))
+    const towardsMs = Math.max(LEVEL_WINDOWS * this.#windowMs, LEVEL_INTERVALS * intervalMs)
+    return Math.max(0, Math.min(refill * most, refill + (expected - this.#wanted()) / towardsMs))
   }
 
   /** Estimates the permits that remain now, after what others have used and what has refilled since the last answer. */
@@ -259,7 +299,9 @@ export class Quota {
   }
 
   #margin(): number {
-    return this.#share > 0.9 || !this.#isFixed ? this.#floor() : Math.max(1, Math.ceil(this.#limit * MARGIN))
+    if (this.#share > 0.9 || !this.#isFixed) return this.#floor()
+    // a whole limit has room for one call
+    return Math.min(Math.max(0, this.#limit - this.#unitsPerCall), Math.max(1, Math.ceil(this.#limit * MARGIN)))
   }
 
   #floor(): number {
@@ -281,8 +323,8 @@ export class Quota {
     const sinceMs = nowMs - at
     if (sinceMs <= 0 || this.#isPacedByFleet) return
     if (!this.#isFixed && nowMs - this.#bornAt > YOUNG_MS) {
-      this.#correctByLevel(sinceMs)
-      this.#compareFrom(nowMs)
+      if (this.#isWindowReported) this.#correctByLastWindow(nowMs)
+      else this.#correctByUse(nowMs)
       return
     }
     const used = remaining - this.#remaining
@@ -295,12 +337,40 @@ export class Quota {
     this.#compareFrom(nowMs)
   }
 
-  #correctByLevel(sinceMs: number): void {
-    const level = Math.max(0, this.#remaining - this.#floor()) / this.#wanted()
-    const by = Math.max(-1.5, Math.min(2, Math.log(level)))
-    const power = (by > 0 ? GAIN_UP : GAIN) * by * Math.min(0.25, sinceMs / this.#windowMs)
-    const largest = this.#isWindowReported ? 1 : LARGEST_SHARE
-    this.#share = Math.max(LEAST_SHARE, Math.min(largest, this.#share * Math.exp(power)))
+  /** Corrects the share of a sliding window, of which all that is missing was used in the time of the last window. */
+  #correctByLastWindow(nowMs: number): void {
+    const used = Math.max(1, this.#limit - this.#remaining)
+    const by = Math.log((this.#limit - this.#wanted()) / used)
+    const step = Math.max(-LARGEST_STEP, Math.min(LARGEST_STEP_UP, by + 2 * Math.max(0, by - FAR)))
+    const power = step * Math.min(0.25, (nowMs - this.#since.at) / this.#windowMs)
+    this.#share = Math.max(LEAST_SHARE, Math.min(1, this.#share * Math.exp(power)))
+    this.#compareFrom(nowMs)
+  }
+
+  /** Corrects the share of a bucket by what all have used: what has refilled, and by how much the level has fallen. */
+  #correctByUse(nowMs: number): void {
+    const { at, remaining, plan } = this.#since
+    const sinceMs = nowMs - at
+    const used = remaining - this.#remaining + (this.#limit / this.#windowMs) * sinceMs
+    const planned = plan * sinceMs
+    if (Math.max(used, planned) < LEAST_OBSERVED) return
+    const ratio = Math.max(0.2, Math.min(4, planned / Math.max(0.5, used)))
+    this.#share = Math.max(LEAST_SHARE, Math.min(LARGEST_SHARE, this.#share * ratio ** USE_GAIN))
+    this.#compareFrom(nowMs)
+  }
+
+  /**
+   * Lets the share grow by the first answer after the end of a window, if less was used than planned. A small share needs this: its calls
+   * are windows apart, and so are the answers.
+   */
+  #correctAfterEnd({ remaining, resetMs = 0 }: ReportedLimit, pauseMs: number): void {
+    if (this.#isPacedByFleet) return
+    const used = this.#limit - remaining
+    const begunMs = Math.min(pauseMs, Math.max(0, this.#windowMs - resetMs))
+    const planned = (this.#limit / this.#windowMs) * begunMs
+    if (planned < 3 || planned <= used) return
+    const factor = Math.min(LARGEST_GROWTH, Math.sqrt(planned / Math.max(1, used)))
+    this.#share = Math.min(1, this.#share * factor)
   }
 
   #compareFrom(nowMs: number): void {

@@ -57,7 +57,7 @@ const mistakes: Readonly<Record<WarningCode, string>> = {
   DIANA_HEADER_CASE:
     'a call has headers with capital letters in their names, which no rule reads: pass the names in lower case',
   DIANA_STORE_DOWN:
-    'Redis cannot be asked, so each process counts by itself: start Redis or correct store.redis; limiter.events.on("store") ' +
+    'the store cannot be asked, so each process counts by itself: start Redis or correct store; limiter.events.on("store") ' +
     'reports when it is back',
   DIANA_STORE_NOT_CONNECTED:
     'the node-redis client in store.redis is not connected, so each process counts by itself: await client.connect() ' +
@@ -70,7 +70,7 @@ const mistakes: Readonly<Record<WarningCode, string>> = {
     'the user of Redis may not load or call functions, so each batch of calls costs Redis more: permit the commands fcall and ' +
     'function|load, or ignore this warning',
   DIANA_STORE_LOST_COUNTS:
-    'Redis has lost its counts, and the processes restore what they know: flush no database that Diana counts in, let Redis ' +
+    'the store has lost its counts, and the processes restore what they know: empty no store that Diana counts in, let Redis ' +
     'save to disk, and set maxmemory-policy to noeviction',
   DIANA_COUNTS_APART:
     'processes of another release use this Redis and count under other names, so that up to twice the limit may pass: end the old ' +

@@ -1,5 +1,5 @@
 import { promisify } from 'node:util'
-import { brotliDecompress, gunzip, inflate } from 'node:zlib'
+import { nodeZlib } from '../common/node-modules.ts'
 import type { SettleInput, SettleSource } from './cost-input.ts'
 import { AnswerEnds, HEAD_BYTES, TAIL_BYTES } from './reading/answer-ends.ts'
 import { type EventForm, eventNumbers } from './reading/event-numbers.ts'
@@ -24,10 +24,10 @@ const MOST_DECODED_BYTES = 1_048_576
 
 const limits = { maxOutputLength: MOST_DECODED_BYTES }
 const decoders: Readonly<Record<string, (bytes: Buffer) => Promise<Buffer>>> = {
-  gzip: bytes => promisify<Buffer, object, Buffer>(gunzip)(bytes, limits),
-  'x-gzip': bytes => promisify<Buffer, object, Buffer>(gunzip)(bytes, limits),
-  deflate: bytes => promisify<Buffer, object, Buffer>(inflate)(bytes, limits),
-  br: bytes => promisify<Buffer, object, Buffer>(brotliDecompress)(bytes, limits),
+  gzip: bytes => promisify<Buffer, object, Buffer>(nodeZlib().gunzip)(bytes, limits),
+  'x-gzip': bytes => promisify<Buffer, object, Buffer>(nodeZlib().gunzip)(bytes, limits),
+  deflate: bytes => promisify<Buffer, object, Buffer>(nodeZlib().inflate)(bytes, limits),
+  br: bytes => promisify<Buffer, object, Buffer>(nodeZlib().brotliDecompress)(bytes, limits),
 }
 
 /** Keeps both ends of an answer on its way to the caller until its cost can be read. */

@@ -1,8 +1,7 @@
 import { DianaError } from '../errors.ts'
 import type { StoreOptions } from '../rules/schema/options.ts'
-import type { MembershipRegistry } from '../stores/membership/registry.ts'
 import type { RedisTarget } from '../stores/redis/connection/client.ts'
-import type { SharedStore } from '../stores/store.ts'
+import type { TransactionalStore } from '../stores/transactional-store.ts'
 
 /** The place of Redis: a URL, URLs of a Cluster, a client, or a function that sends a command. */
 export interface RedisStoreOptions extends StoreOptions {
@@ -10,32 +9,25 @@ export interface RedisStoreOptions extends StoreOptions {
 }
 
 /** A store of your own, which counts for the whole fleet; see `diana-limiter/store`. */
-export interface CustomStoreOptions extends Pick<StoreOptions, 'timeout' | 'fleet'> {
-  /** If it is also a registry, each process has its share of the limits while the store cannot be asked. */
-  readonly custom: SharedStore & Partial<MembershipRegistry>
-}
+export interface TransactionalStoreOptions extends StoreOptions, TransactionalStore {}
 
 /** The store of `createLimiter`. */
-export type GivenStore = RedisStoreOptions | CustomStoreOptions
-
-const STORE_METHODS = [
-  'createCounter',
-  'take',
-  'look',
-  'giveBack',
-  'refund',
-  'catchUp',
-  'keys',
-  'reset',
-  'close',
-] as const
+export type GivenStore = RedisStoreOptions | TransactionalStoreOptions
 
 /** Throws a DianaError if the option `store` names no store. */
 export function assertStore(store: unknown): void {
   if (store === undefined) return
-  const { custom, redis } = (store ?? {}) as Partial<RedisStoreOptions & CustomStoreOptions>
+  const { custom, redis, transact, keys, close } = (store ?? {}) as Partial<Record<string, unknown>>
   if (custom !== undefined) {
-    assertMethods(custom)
+    throw fault(
+      'store.custom has become store.transact, one function: it reads ledgers, calls change, and writes what that returns; ' +
+        'see "Your own store" in docs/extending.md',
+    )
+  }
+  if (transact !== undefined) {
+    for (const [name, method] of Object.entries({ transact, keys: keys ?? fault, close: close ?? fault })) {
+      if (typeof method !== 'function') throw fault(`store.${name} must be a function, not ${typeof method}`)
+    }
     return
   }
   if (typeof store !== 'object' || store === null || !('redis' in store)) {
@@ -49,17 +41,14 @@ export function assertStore(store: unknown): void {
   }
 }
 
-function assertMethods(custom: unknown): void {
-  const missing = STORE_METHODS.filter(name => typeof (custom as Partial<SharedStore> | null)?.[name] !== 'function')
-  if (missing.length === 0) return
-  throw fault(`store.custom lacks ${missing.join(', ')}: give an object with the methods of SharedStore`)
-}
-
 /** Returns the option as a rule file would have it: an object has no form there, and is represented by an address. */
 export function storeInput(store: GivenStore): StoreOptions & { redis: string | readonly string[] } {
-  if ('custom' in store) {
-    const { custom: _, ...options } = store
-    return { ...options, redis: 'redis://custom' }
+  if ('transact' in store) {
+    const { transact: _, keys: __, close: ___, ...options } = store
+    const { timeout, fleet, prefix } = store
+    // other fields of an object of a class are no options
+    const isPlain = Object.getPrototypeOf(store) === Object.prototype
+    return { ...(isPlain ? options : { timeout, fleet, prefix }), redis: 'redis://transact' }
   }
   const { redis } = store
   return { ...store, redis: typeof redis === 'string' || Array.isArray(redis) ? redis : 'redis://client' }

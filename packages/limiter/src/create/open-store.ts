@@ -1,16 +1,23 @@
+import type { Algorithm } from '../algorithms/algorithm.ts'
+import { attempt } from '../common/background.ts'
 import { type Clock, inMicroseconds } from '../common/clock.ts'
 import { DEFAULT_PREFIX } from '../common/redis-url.ts'
 import { warnOnce } from '../common/warn-once.ts'
 import type { SharedStoresOptions } from '../engine/create-shared-stores.ts'
 import type { StoreAddress } from '../rules/rule.ts'
+import type { MoveCredit } from '../stores/credits.ts'
+import { creditInLedgers } from '../stores/ledgers/ledger-credits.ts'
+import { LedgerRegistry } from '../stores/ledgers/ledger-registry.ts'
+import { LedgerStore } from '../stores/ledgers/ledger-store.ts'
 import { fleetName, RedisRegistry } from '../stores/membership/redis-registry.ts'
-import { type MembershipRegistry, observerRegistry } from '../stores/membership/registry.ts'
+import { observerRegistry } from '../stores/membership/registry.ts'
 import { connectRedis, type RedisTarget } from '../stores/redis/connection/client.ts'
 import { warnOfEviction } from '../stores/redis/connection/memory-policy.ts'
+import { creditInRedis } from '../stores/redis/redis-credits.ts'
 import { RedisStore } from '../stores/redis/redis-store.ts'
 import type { SendCommand } from '../stores/redis/send-command.ts'
 import type { SharedStore } from '../stores/store.ts'
-import type { CustomStoreOptions, GivenStore } from './given-store.ts'
+import type { GivenStore, TransactionalStoreOptions } from './given-store.ts'
 
 /** The fleet's store, and what ends with the limiter. */
 export interface OpenedStore extends Omit<SharedStoresOptions, 'machine' | 'machineProcesses'> {
@@ -18,17 +25,27 @@ export interface OpenedStore extends Omit<SharedStoresOptions, 'machine' | 'mach
   readonly disconnect: () => void
   /** Sends a command to the Redis that counts. */
   readonly send?: SendCommand | undefined
+  readonly moveCredit: MoveCredit
   /** Warns if Redis is set up to delete counts. */
   readonly adviseOnMemory?: (() => void) | undefined
+}
+
+export interface OpenStoreOptions {
+  readonly clock?: Clock | undefined
+  /** True if it decides no calls. */
+  readonly isObserver?: boolean | undefined
+  /** All algorithms, also those of plugins. */
+  readonly algorithms: readonly Algorithm[]
 }
 
 /** Connects to the store of a document, or to the one that was given in code. */
 export async function openStore(
   given: GivenStore | undefined,
   { redis: urls, prefix = DEFAULT_PREFIX }: StoreAddress,
-  { clock, isObserver }: { clock?: Clock | undefined; isObserver?: boolean | undefined },
+  options: OpenStoreOptions,
 ): Promise<OpenedStore> {
-  if (given && 'custom' in given) return openCustom(given.custom, isObserver)
+  if (given && 'transact' in given) return openLedgers(given, prefix, options)
+  const { clock, isObserver } = options
   const connection = await connectRedis(targetIn(given?.redis, urls))
   const { send, masters, isCluster, close, reconnect, onReady, onLost, lastError } = connection
   const members = new RedisRegistry(send, fleetName(prefix), (apart, size) => {
@@ -36,14 +53,19 @@ export async function openStore(
   })
   const adviseOnMemory = (): void => void warnOfEviction(send)
   onReady?.(adviseOnMemory)
+  const fleet = new RedisStore(send, {
+    ...{ prefix, isCluster, masters, now: clock && inMicroseconds(clock) },
+    onFunctionsForbidden: error => warnOnce('DIANA_STORE_FUNCTIONS', String(error)),
+  })
   return {
-    fleet: new RedisStore(send, {
-      ...{ prefix, isCluster, masters, now: clock && inMicroseconds(clock) },
-      onFunctionsForbidden: error => warnOnce('DIANA_STORE_FUNCTIONS', String(error)),
-    }),
+    fleet,
+    moveCredit: creditInRedis(send, prefix),
     registry: isObserver ? observerRegistry(() => members.count()) : members,
     hasParts: isCluster,
-    disconnect: close,
+    disconnect: () => {
+      fleet.close()
+      close()
+    },
     send,
     reconnect,
     onReady,
@@ -53,12 +75,23 @@ export async function openStore(
   }
 }
 
-function openCustom(custom: CustomStoreOptions['custom'], isObserver = false): OpenedStore {
-  const { register, leave } = custom
-  const isRegistry = register !== undefined && leave !== undefined
-  const registry = isRegistry && !isObserver ? (custom as MembershipRegistry) : undefined
-  // the limiter closes the store itself
-  return { fleet: custom, registry, disconnect: () => {} }
+function openLedgers(
+  given: TransactionalStoreOptions,
+  prefix: string,
+  { clock, isObserver, algorithms }: OpenStoreOptions,
+): OpenedStore {
+  const now = clock && inMicroseconds(clock)
+  const fleet = new LedgerStore(given, { algorithms, prefix, now })
+  const members = new LedgerRegistry(given, { prefix, now })
+  return {
+    fleet,
+    moveCredit: creditInLedgers(given, prefix),
+    registry: isObserver ? observerRegistry(() => members.count()) : members,
+    disconnect: () => {
+      fleet.close()
+      attempt('closing the store', () => given.close?.())
+    },
+  }
 }
 
 /** Returns what was given in code, except for addresses, which are taken as they were read: they may be in the environment. */

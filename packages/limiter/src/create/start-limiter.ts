@@ -1,15 +1,16 @@
 import { readFile } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
+import { algorithms as ownAlgorithms } from '../algorithms/index.ts'
+import { dimensions as ownDimensions } from '../dimensions/index.ts'
 import { GivenFunctions } from '../dimensions/reading/given-functions.ts'
 import { Engine } from '../engine/engine.ts'
 import { DianaError } from '../errors.ts'
 import { Limiter } from '../limiter.ts'
-import { importPlugins, mergeExtensions, type Plugin } from '../reload/plugins.ts'
+import { addPlugins, importPlugins, type Plugin } from '../reload/plugins.ts'
 import { formatMistake } from '../rules/mistake.ts'
 import { type Parsed, parseOptions, type Vocabulary } from '../rules/parse.ts'
 import type { RuleDocument } from '../rules/rule.ts'
 import { documentToInput } from '../rules/to-input.ts'
-import { hashText } from '../sources/client/text.ts'
 import type { Source, SourceKind } from '../sources/source.ts'
 import type { CountingStore } from '../stores/counting/client.ts'
 import { storeInput } from './given-store.ts'
@@ -40,12 +41,19 @@ export async function startLimiter(
   assertSense(options, rest)
   const text = config === undefined ? undefined : await readRules(config)
   const plugins = text === undefined ? [] : await pluginsOf(text, config!)
-  const vocabulary = { ...mergeExtensions({ algorithms, dimensions, sources }, plugins), sections }
+  const extensions = {
+    algorithms: algorithms ?? ownAlgorithms,
+    dimensions: dimensions ?? ownDimensions,
+    // rules in code that name no config center need none
+    sources: sources ?? (config === undefined && rest.remote === undefined ? [] : await loadSources()),
+  }
+  const vocabulary = { ...addPlugins(extensions, plugins), sections }
+  const isOwnVocabulary = [algorithms, dimensions, sources].every(given => given === undefined) && plugins.length === 0
   const given = new GivenFunctions()
   const document = applied(
     text === undefined ? parseInCode(rest, vocabulary, given) : await parseFile(text, config!, vocabulary),
   )
-  const connection = await connect(options, document)
+  const connection = await connect(options, document, vocabulary.algorithms)
   const address = typeof counting === 'string' ? { socket: counting, processes: undefined } : counting
   const machine = address && (await openCounting(address.socket, isObserver))
   let engine: Engine | undefined
@@ -62,8 +70,9 @@ export async function startLimiter(
       dimensions: [...vocabulary.dimensions, given.dimension],
       given,
       vocabulary,
+      isOwnVocabulary,
       document,
-      file: text === undefined ? undefined : { path: config!, version: versionOf(text), text },
+      file: text === undefined ? undefined : { path: config!, version: await versionOf(text), text },
       remote: remoteOf(document, vocabulary.sources),
       clock,
       maxKeys,
@@ -85,7 +94,8 @@ export async function startLimiter(
 }
 
 /** As the file's source computes it, which ignores the byte order mark that some editors write. */
-function versionOf(text: string): string {
+async function versionOf(text: string): Promise<string> {
+  const { hashText } = await import('../sources/client/text.ts')
   return hashText(text.replace(/^\uFEFF/, ''))
 }
 
@@ -113,6 +123,11 @@ async function pluginsOf(text: string, file: string): Promise<Plugin[]> {
   return await importPlugins(pluginsNamedIn(text), file)
 }
 
+async function loadSources(): Promise<readonly SourceKind[]> {
+  const { sources } = await import('../sources/index.ts')
+  return sources
+}
+
 async function parseFile(text: string, file: string, vocabulary: Vocabulary): Promise<Parsed> {
   const { parseText } = await import('../rules/parse-text.ts')
   return parseText(text, file, vocabulary)
@@ -134,10 +149,11 @@ function parseInCode(options: Omit<LimiterOptions, 'config'>, vocabulary: Vocabu
 async function connect(
   { store, clock, isObserver }: LimiterOptions,
   document: RuleDocument,
+  algorithms: Vocabulary['algorithms'],
 ): Promise<OpenedStore | undefined> {
   if (!document.store) return undefined
   const { openStore } = await import('./open-store.ts')
-  return await openStore(store, document.store, { clock, isObserver })
+  return await openStore(store, document.store, { clock, isObserver, algorithms })
 }
 
 async function openCounting(socket: string, isObserver: boolean | undefined): Promise<CountingStore> {

@@ -1,5 +1,5 @@
-import { randomInt } from 'node:crypto'
 import type { Call } from '../call.ts'
+import { nodeCrypto } from '../common/node-modules.ts'
 import { DEFAULT_HOLD_MS } from '../rules/schema/cost.ts'
 import { type LocalCharge, localCharge } from '../stores/memory/memory-store.ts'
 import { resetsSoFar, type Table } from '../stores/memory/table.ts'
@@ -140,6 +140,6 @@ let lastId: number | undefined
 
 /** Returns an id that no other process has, and no other call of this one. */
 export function nextReservationId(): number {
-  lastId = (lastId ?? randomInt(2 ** 47)) + 1
+  lastId = (lastId ?? nodeCrypto().randomInt(2 ** 47)) + 1
   return lastId
 }

@@ -1,7 +1,7 @@
 import type { Ending } from '../algorithms/adaptive/estimator.ts'
 import type { Overrun } from '../algorithms/algorithm.ts'
 import { type Refunded, refundLocal } from '../stores/memory/refund-local.ts'
-import { OVERFLOW_SLOT, resetsSoFar } from '../stores/memory/table.ts'
+import { resetsSoFar } from '../stores/memory/table.ts'
 import { type Expiring, OpenReservations } from '../stores/open-reservations.ts'
 import type { SharedCharge } from '../stores/shared-charge.ts'
 import type { CallPlan } from './call-plan.ts'
@@ -31,6 +31,8 @@ export interface Receipt {
   readonly expire?: (() => void) | undefined
   /** Set if the charge waits to be settled. */
   readonly reservation?: ChargeReservation | undefined
+  /** Set while a store is asked for more than was charged: the receipt with what it has charged. */
+  readonly late?: Promise<Receipt> | undefined
 }
 
 /** The charge of one rule that waits to be settled. */
@@ -106,6 +108,10 @@ function inStoreOf(shared: SharedRefunds, charge: SharedCharge): Pick<Receipt, '
 
 /** Refunds the levels of a charge that `which` names, in whichever store they were counted. */
 export function refundCharge(receipt: Receipt, now: number, which: Refunded, ending?: Ending): void {
+  if (receipt.late) {
+    void receipt.late.then(known => refundCharge(known, now, which, ending))
+    return
+  }
   if (receipt.reservation && which !== 'held' && !closeReservation(receipt)) return
   if (!receipt.refund) refundLocal({ ...receipt, table: receipt.state.table }, now, which, ending)
   // all levels of a rule are of one kind
@@ -184,7 +190,6 @@ export class ChargeReservations implements ReservationBook {
 }
 
 /** True if what was charged in this process was forgotten since, by a reset of its key. */
-export function isForgotten({ state: { table }, key, slot, resetsBefore }: Receipt): boolean {
-  if (slot === OVERFLOW_SLOT ? key !== '' : table.find(key) !== slot) return false
-  return table.isResetSince(slot, resetsBefore)
+export function isForgotten({ state: { table }, key, resetsBefore }: Receipt): boolean {
+  return table.isResetSince(key, resetsBefore)
 }

@@ -45,9 +45,12 @@ export function createSettler(options: SettlementOptions): Settler {
     return whole.fits || (room > 0 && take(room).fits) ? room : 0
   }
 
-  /** Takes a cost in the shared store: if other processes take the room meanwhile, nothing is charged. */
-  const takeShared = async ({ state: { counter, table, rule }, key }: Receipt, cost: number): Promise<void> => {
-    if (!counter || !shared) return
+  /**
+   * Takes a cost in the shared store, and returns how much it has counted: if other processes take the room meanwhile, nothing. A store
+   * that cannot be asked counts nothing.
+   */
+  const takeShared = async ({ state: { counter, table, rule }, key }: Receipt, cost: number): Promise<number> => {
+    if (!counter || !shared) return 0
     const take = async (amount: number) => {
       const charge = { ...sharedCharge(counter, table, rule.whenStoreDown), key, cost: amount, mayWait: false }
       // a rule in shadow lets the call pass, and counts only what fits
@@ -55,7 +58,8 @@ export function createSettler(options: SettlementOptions): Settler {
     }
     const whole = await take(cost)
     const room = Math.min(cost, ...whole.charge.remaining)
-    if (!whole.fits && room > 0) await take(room)
+    if (whole.fits) return cost
+    return room > 0 && (await take(room)).fits ? room : 0
   }
 
   /** Settles a reservation, once; after its end, all that was used is charged. */
@@ -87,6 +91,10 @@ export function createSettler(options: SettlementOptions): Settler {
   }
 
   const settlePlain = (receipt: Receipt, cost: number): Receipt => {
+    if (receipt.late) {
+      const late = receipt.late.then(known => settlePlain(known, cost)).then(known => known.late ?? known)
+      return { ...receipt, late }
+    }
     if (cost === receipt.cost) return receipt
     if (cost < receipt.cost) {
       refundCharge({ ...receipt, cost: receipt.cost - cost }, now(), 'passed')
@@ -98,8 +106,8 @@ export function createSettler(options: SettlementOptions): Settler {
       return { ...receipt, cost }
     }
     if (!receipt.refund) return { ...receipt, cost: receipt.cost + takeLocal(receipt, missing) }
-    takeShared(receipt, missing).catch(() => {})
-    return { ...receipt, cost }
+    const taken = takeShared(receipt, missing).catch(() => 0)
+    return { ...receipt, late: taken.then(more => ({ ...receipt, cost: receipt.cost + more })) }
   }
 
   return {

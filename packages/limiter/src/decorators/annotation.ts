@@ -1,12 +1,12 @@
-import type { AlgorithmChoice } from '../algorithms/index.ts'
+import { type AlgorithmChoice, algorithms } from '../algorithms/index.ts'
 import type { Call } from '../call.ts'
 import { assertLimiter } from '../common/assert-limiter.ts'
 import { isAsyncFunction, valueNow } from '../common/promises.ts'
+import { dimensions } from '../dimensions/index.ts'
 import { GivenFunctions } from '../dimensions/reading/given-functions.ts'
 import { Engine } from '../engine/engine.ts'
 import { DianaError } from '../errors.ts'
 import { Limiter } from '../limiter.ts'
-import { mergeExtensions } from '../reload/plugins.ts'
 import { parseOptions } from '../rules/parse.ts'
 import type { CommonRuleOptions } from '../rules/schema/options.ts'
 
@@ -149,9 +149,9 @@ export function defaultLimiter(): Limiter {
 }
 
 function create(): Limiter {
-  const vocabulary = mergeExtensions({}, [])
+  const vocabulary = { algorithms, dimensions, sources: [] }
   const given = new GivenFunctions()
   const document = parseOptions({ rules: [] }, vocabulary).document!
-  const dimensions = [...vocabulary.dimensions, given.dimension]
-  return new Limiter(new Engine({ algorithms: vocabulary.algorithms, dimensions, given, vocabulary, document }))
+  const named = [...dimensions, given.dimension]
+  return new Limiter(new Engine({ algorithms, dimensions: named, given, vocabulary, document }))
 }

@@ -1,5 +1,5 @@
-import { hash } from 'node:crypto'
 import type { Call } from '../call.ts'
+import { nodeCrypto } from '../common/node-modules.ts'
 import { DianaError } from '../errors.ts'
 import { APPLICATION_DIMENSIONS, type Dimension } from './dimension.ts'
 import { addressDimension, findDimension } from './find-dimension.ts'
@@ -146,7 +146,7 @@ function part(value: unknown): string | undefined {
 
 /** Returns the digest of a text as UTF-16, for UTF-8 has one spelling for all lone surrogates. */
 function digest(value: string): string {
-  return hash('sha256', Buffer.from(value, 'utf16le'), 'base64url')
+  return nodeCrypto().hash('sha256', Buffer.from(value, 'utf16le'), 'base64url')
 }
 
 /** Returns the value as text; undefined if it is missing or blank. */

@@ -12,10 +12,9 @@ import type { FleetCounter } from '../stores/store.ts'
 import { PlanBinding, type PlanContext, PlanTables } from './bind-plans.ts'
 
 /**
- * Gives each rule its counts. A rule that existed before continues with its counts, whatever its limit was. A rule with
- * another algorithm starts from zero, and continues with its counts if it is changed back soon; a rule with other dimensions
- * starts from zero; the counts of a removed rule are deleted. If a rule cannot be counted, it throws, and all counts are
- * unchanged.
+ * Gives each rule its counts. A rule that existed before continues with its counts, whatever its limit was, also if it was removed
+ * and comes back while they matter. A rule with another algorithm starts from zero, and continues with its counts if it is
+ * changed back soon; a rule with other dimensions starts from zero. If a rule cannot be counted, it throws, and all counts are unchanged.
  */
 export function bindCounters(
   rules: readonly CompiledRule[],
@@ -25,7 +24,8 @@ export function bindCounters(
   shared?: CompositeStore,
   limits: CallerLimitsOf = () => undefined,
 ): RuleState[] {
-  const known = new Map(before.map(counted => [counted.rule.id, counted]))
+  const removed = removedFrom(store)
+  const known = new Map([...removed, ...before.map(counted => [counted.rule.id, counted] as const)])
   const previousStates = rules.map(rule => {
     const same = known.get(rule.id)
     return same && countsAlike(same.rule, rule) ? same : undefined
@@ -33,11 +33,12 @@ export function bindCounters(
   const counters = rules.map(rule => shared?.createCounter(rule))
   adoptAll(rules, previousStates, counters, now, shared)
   const kept = new Set(rules.map(rule => rule.id))
-  for (const [id, { blocks }] of known) {
-    if (kept.has(id)) continue
-    store.dropTable(id)
-    if (blocks) store.dropTable(blockTableId(id))
-    bindings.get(known.get(id)!)?.tables.dropAll(store)
+  for (const [id, state] of known) {
+    if (kept.has(id)) removed.delete(id)
+    else if (isIdle(state, now)) {
+      removed.delete(id)
+      dropTables(id, state, store)
+    } else removed.set(id, state)
   }
   return rules.map((rule, i) => {
     const { id, match } = rule
@@ -59,6 +60,27 @@ export function bindCounters(
     const state = newState({ rule, match, table, counter, blocks, isQuick, tally })
     return rule.plans === undefined ? state : bindPlans(state, undefined, { store, shared, limits, now })
   })
+}
+
+/** The rules of each store that were removed, and whose counts still matter. */
+const removedRules = new WeakMap<MemoryStore, Map<string, RuleState>>()
+
+function removedFrom(store: MemoryStore): Map<string, RuleState> {
+  const removed = removedRules.get(store) ?? new Map<string, RuleState>()
+  removedRules.set(store, removed)
+  return removed
+}
+
+/** True if nothing that was counted for a rule matters any more. */
+function isIdle(state: RuleState, now: number): boolean {
+  const tables = [state.table, state.blocks?.table, ...(bindings.get(state)?.tables.family.tables ?? [])]
+  return tables.every(table => table === undefined || table.isIdle(now))
+}
+
+function dropTables(id: string, state: RuleState, store: MemoryStore): void {
+  store.dropTable(id)
+  if (state.blocks) store.dropTable(blockTableId(id))
+  bindings.get(state)?.tables.dropAll(store)
 }
 
 /** A function that returns where the limits of single callers come from, for a rule that has any. */

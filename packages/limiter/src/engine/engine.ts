@@ -28,7 +28,7 @@ import { type Counters, createCounters } from '../stats/counters.ts'
 import { FleetReporter } from '../stats/history/fleet-reporter.ts'
 import type { Stats } from '../stats/stats.ts'
 import { CompositeStore } from '../stores/composite-store.ts'
-import { type CreditStore, MemoryCredits, RedisCredits } from '../stores/credits.ts'
+import { type CreditStore, MemoryCredits, type MoveCredit, SharedCredits } from '../stores/credits.ts'
 import type { StoreStatus } from '../stores/failover/store-health.ts'
 import { MemoryStore } from '../stores/memory/memory-store.ts'
 import type { SendCommand } from '../stores/redis/send-command.ts'
@@ -40,10 +40,14 @@ export interface EngineOptions extends LiveRulesOptions, SharedStoresOptions {
   readonly disconnect?: (() => void) | undefined
   /** Makes the shared stores; a limiter without one does not load them. */
   readonly share?: typeof createSharedStores | undefined
+  /** Moves credit of callers in the store. */
+  readonly moveCredit?: MoveCredit | undefined
   /** Sends a command to the Redis of the store. */
   readonly send?: SendCommand | undefined
   readonly algorithms: readonly Algorithm[]
   readonly dimensions: readonly Dimension[]
+  /** True if the vocabulary is what Diana brings: a thread then knows it, too. */
+  readonly isOwnVocabulary?: boolean | undefined
   readonly clock?: Clock | undefined
   readonly maxKeys?: number | undefined
   /** No call waits longer by its rules, whatever they say. */
@@ -122,11 +126,10 @@ export class Engine {
       nowMs: () => this.now() / 1000,
       functionOf: name => options.given?.limitFunction(name),
     })
-    const { send, document } = options
-    this.credits = send
-      ? new RedisCredits({
-          send,
-          prefix: this.storePrefix,
+    const { moveCredit, send, document } = options
+    this.credits = moveCredit
+      ? new SharedCredits({
+          move: moveCredit,
           timeoutMs: document.store?.timeoutMs ?? CREDIT_TIMEOUT_MS,
           nowMs: () => performance.now(),
         })
@@ -146,7 +149,7 @@ export class Engine {
       timers: options.timers,
     })
     this.observers = new Observers(this.counters, () => this.now() / 1000)
-    this.thread = new DocumentThread(options.vocabulary)
+    this.thread = new DocumentThread(options.vocabulary, options.isOwnVocabulary === true)
     this.live = new LiveRules({ ...options, thread: this.thread }, this.#liveRulesEvents())
     this.document = this.live.document
     this.decider = this.#createDecider(this.document, [])

@@ -63,7 +63,7 @@ export interface ProxyTrust {
   /** True if a peer is a proxy whose headers are believed; left out, none is. */
   readonly isTrusted?: ((peer: string | undefined) => boolean) | undefined
   readonly document: Pick<RuleDocument, 'trustProxy' | 'forwardedBy' | 'statesProxies'>
-  /** Finds the rules of a call whose costs are read from requests and answers; left out, there are none. */
+  /** @internal Finds the rules of a call whose costs are read from requests and answers; left out, there are none. */
   readonly decider?: Pick<Decider, 'measures' | 'meets'> | undefined
 }
 

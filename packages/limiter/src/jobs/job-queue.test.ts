@@ -1,5 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setImmediate as turn } from 'node:timers/promises'
+import { randomRuns } from '@test/random-runs'
+import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { RateLimiter } from '../pacing/rate-limiter.ts'
 import { type Gate, JobQueue, type Passage } from './job-queue.ts'
@@ -302,5 +304,128 @@ describe('the life of a queue', () => {
     const removed = limiter.limit(() => 'never')
     expect(limiter.jobs.clear('removed')).toBe(1)
     await expect(removed).rejects.toBe('removed')
+  })
+})
+
+describe('no job is lost', () => {
+  it('a listener that throws stops no job, and its error is thrown on its own', async () => {
+    const queue = new JobQueue({ take: () => ({ end: () => {} }), width: 1 })
+    const thrown: unknown[] = []
+    const microtask = vi.spyOn(globalThis, 'queueMicrotask').mockImplementation(run => {
+      try {
+        run()
+      } catch (error) {
+        thrown.push((error as Error).message)
+      }
+    })
+    for (const name of ['queued', 'started', 'done', 'failed', 'empty', 'idle'] as const) {
+      queue.events.on(name, () => {
+        throw new Error(name)
+      })
+    }
+    queue.pause()
+    const jobs = [1, 2].map(i => queue.limit(() => (i === 2 ? Promise.reject(new Error('two')) : i)))
+    queue.resume()
+    const ended = await Promise.allSettled(jobs)
+    microtask.mockRestore()
+    expect(ended.map(({ status }) => status)).toEqual(['fulfilled', 'rejected'])
+    expect([queue.running, queue.waiting]).toEqual([0, 0])
+    expect([...new Set(thrown)].sort()).toEqual(['done', 'empty', 'failed', 'idle', 'queued', 'started'])
+  })
+
+  it('clear and close reject jobs for which the gate is being asked, and their permits go to other jobs or back', async () => {
+    const answers: ((passage: Passage) => void)[] = []
+    const queue = new JobQueue({ take: () => new Promise(resolve => answers.push(resolve)), width: 2 })
+    const ended = Promise.allSettled([1, 2, 3].map(i => queue.limit(() => i)))
+    await turn()
+    expect([answers.length, queue.waiting]).toEqual([2, 3])
+    expect(queue.clear('gone')).toBe(3)
+    const late = queue.limit(() => 'late')
+    let refunds = 0
+    const granted = { end: () => {}, cancel: () => void refunds++ }
+    answers[0]!(granted)
+    expect(await late).toBe('late')
+    answers[1]!(granted)
+    await queue.drain()
+    await turn()
+    expect(refunds).toBe(1)
+    for (const one of await ended) expect(one).toEqual({ status: 'rejected', reason: 'gone' })
+    expect([queue.running, queue.waiting]).toEqual([0, 0])
+  })
+
+  it('each job settles once, whatever happens at whatever moment, and only those that begin use permits', async () => {
+    const event = fc.oneof(
+      {
+        weight: 6,
+        arbitrary: fc.record({
+          do: fc.constant('add' as const),
+          priority: fc.nat(3),
+          weight: fc.nat(1),
+          how: fc.nat(3),
+        }),
+      },
+      { weight: 6, arbitrary: fc.record({ do: fc.constant('answer' as const), which: fc.nat(5), how: fc.nat(5) }) },
+      { weight: 3, arbitrary: fc.record({ do: fc.constant('abort' as const), which: fc.nat(20) }) },
+      { weight: 3, arbitrary: fc.record({ do: fc.constant('end' as const), which: fc.nat(5) }) },
+      {
+        weight: 2,
+        arbitrary: fc.record({
+          do: fc.constantFrom('pause' as const, 'resume' as const, 'reconsider' as const, 'turn' as const),
+        }),
+      },
+      { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('clear' as const, 'close' as const) }) },
+    )
+    await fc.assert(
+      fc.asyncProperty(fc.array(event, { maxLength: 60 }), fc.integer({ min: 1, max: 4 }), async (events, width) => {
+        let [granted, ended, refunded, begun] = [0, 0, 0, 0]
+        const grant = () => {
+          granted++
+          return { end: () => void ended++, cancel: () => void refunded++ }
+        }
+        const asked: { answer(passage: Passage): void; fail(error: Error): void }[] = []
+        const queue = new JobQueue({
+          take: () => new Promise((answer, fail) => asked.push({ answer, fail })),
+          width,
+        })
+        const running: (() => void)[] = []
+        const jobs: Promise<unknown>[] = []
+        const aborts: AbortController[] = []
+        for (const one of events) {
+          if (one.do === 'add') {
+            const { signal } = aborts[aborts.push(new AbortController()) - 1]!
+            const work = (): unknown => {
+              begun++
+              if (one.how === 0) throw new Error('thrown')
+              return one.how === 1 ? 'done' : new Promise<void>(resolve => running.push(resolve))
+            }
+            const job = queue.schedule(work, { priority: one.priority, weight: one.weight + 1, signal })
+            job.catch(() => {})
+            jobs.push(job)
+          } else if (one.do === 'answer' && asked.length > 0) {
+            const [{ answer, fail }] = asked.splice(one.which % asked.length, 1) as [(typeof asked)[number]]
+            if (one.how === 0) fail(new Error('store'))
+            else answer(one.how === 1 ? 5 : one.how === 2 ? Number.POSITIVE_INFINITY : grant())
+          } else if (one.do === 'abort') aborts[one.which % Math.max(1, aborts.length)]?.abort('left')
+          else if (one.do === 'end') running.splice(one.which % Math.max(1, running.length), 1)[0]?.()
+          else if (one.do === 'clear') queue.clear('cleared')
+          else if (one.do === 'close') queue.close(new Error('closed'))
+          else if (one.do === 'turn') await turn()
+          else if (one.do !== 'answer') queue[one.do]()
+        }
+        // in the end the gate lets all pass, and all end
+        queue.resume()
+        for (let i = 0; i < 500 && queue.running + queue.waiting + asked.length > 0; i++) {
+          for (const { answer } of asked.splice(0)) answer(grant())
+          for (const end of running.splice(0)) end()
+          queue.reconsider()
+          await turn()
+        }
+        await Promise.all([queue.drain(), Promise.allSettled(jobs)])
+        expect([queue.running, queue.waiting]).toEqual([0, 0])
+        expect(granted).toBe(ended + refunded)
+        expect(ended).toBe(begun)
+      }),
+      { numRuns: randomRuns(200) },
+    )
   })
 })

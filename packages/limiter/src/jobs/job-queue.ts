@@ -37,6 +37,8 @@ export interface JobEvents {
 /** A job that a gate has let begin. */
 export interface Started {
   end(failed: boolean): void
+  /** Takes back what was charged: the job has left in the meantime. Without it, the job ends as failed. */
+  cancel?(): void
 }
 
 /**
@@ -100,7 +102,9 @@ export class Job extends AsyncResource {
 
 /** A question to the gate whose answer is awaited. */
 interface Ask {
-  job: Job
+  /** Undefined if the job has left: another one begins in its place. */
+  job: Job | undefined
+  readonly weight: number
 }
 
 const NO_OPTIONS: ScheduleOptions = {}
@@ -127,9 +131,13 @@ export class JobQueue {
   /** The jobs of each signal that others wait with, so that each signal has one listener. */
   #bySignal: Map<AbortSignal, Set<Job>> | undefined
   readonly #idle: (() => void)[] = []
+  readonly #onKept: ((isKept: boolean) => void) | undefined
+  #isKept = false
 
-  constructor(gate: Gate) {
+  /** `onKept` is called with true when jobs wait or are held back by `pause`, and with false when that is over. */
+  constructor(gate: Gate, onKept?: (isKept: boolean) => void) {
     this.#gate = gate
+    this.#onKept = onKept
   }
 
   /** See `JobEvents`. */
@@ -140,7 +148,9 @@ export class JobQueue {
 
   /** The number of jobs that wait. */
   get waiting(): number {
-    return this.#heap.size + this.#asks.size
+    let count = this.#heap.size
+    for (const { job } of this.#asks) if (job !== undefined) count++
+    return count
   }
 
   /** The number of jobs that run. */
@@ -185,11 +195,13 @@ export class JobQueue {
   pause(): void {
     this.#isPaused = true
     this.#clearTimer()
+    this.#keep()
   }
 
   resume(): void {
     this.#isPaused = false
     this.#pump()
+    if (this.#isIdle) this.#letGo()
   }
 
   /** Asks the gate again: its limits have changed, or something else has freed a place. */
@@ -212,20 +224,52 @@ export class JobQueue {
       job.reject(reason)
       count++
     }
+    for (const ask of this.#asks) {
+      if (ask.job === undefined) continue
+      this.#leave(ask.job)
+      ask.job.reject(reason)
+      ask.job = undefined
+      count++
+    }
     if (count > 0) this.#afterLeaving()
     return count
   }
 
   get #isIdle(): boolean {
-    return this.#running === 0 && this.#asks.size === 0 && this.#heap.size === 0
+    return this.#running === 0 && this.waiting === 0
+  }
+
+  #keep(): void {
+    if (this.#isKept) return
+    this.#isKept = true
+    this.#onKept?.(true)
+  }
+
+  #letGo(): void {
+    if (!this.#isKept || this.#isPaused) return
+    this.#isKept = false
+    this.#onKept?.(false)
+  }
+
+  /** Reports to listeners. One that throws stops no job: its error is thrown on its own, as an uncaught one. */
+  #emit<Name extends keyof JobEvents>(name: Name, ...args: JobEvents[Name]): void {
+    if (this.#events === undefined) return
+    try {
+      this.#events.emit(name as 'failed', ...(args as JobEvents['failed']))
+    } catch (error) {
+      queueMicrotask(() => {
+        throw error
+      })
+    }
   }
 
   #enqueue<T>(work: (context: JobContext) => T, options: ScheduleOptions, isOffered = false): Promise<Awaited<T>> {
     return new Promise(resolve => {
       const job = new Job(work, options, this.#turns++, resolve as (result: unknown) => void)
       this.#heap.add(job)
+      this.#keep()
       if (job.signal !== undefined) this.#listen(job, job.signal)
-      this.#events?.emit('queued')
+      this.#emit('queued')
       // a job that comes first is offered: the one before it may need more permits
       if (!isOffered && job.place === 0 && this.#asks.size < this.#gate.width) this.#pump()
     })
@@ -257,52 +301,54 @@ export class JobQueue {
   /** Follows the gate's answer for a job that was taken out of the heap. */
   #hear(passage: Passage | Promise<Passage>, job: Job): void {
     if (typeof passage === 'number') this.#wait(passage, job)
-    else if (passage instanceof Promise) this.#follow(passage, { job })
+    else if (passage instanceof Promise) this.#follow(passage, { job, weight: job.weight }, job.signal)
     else this.#start(job, passage)
   }
 
-  #follow(passage: Promise<Passage>, ask: Ask): void {
-    const { signal } = ask.job
+  #follow(passage: Promise<Passage>, ask: Ask, signal: AbortSignal | undefined): void {
     this.#asks.add(ask)
     passage.then(
       answer => {
         this.#asks.delete(ask)
-        if (typeof answer !== 'number') this.#startFirst(ask.job, answer)
-        else if (this.#closed) this.#refuse(ask.job, this.#closed)
-        else if (ask.job.signal?.aborted) this.#refuse(ask.job, ask.job.signal.reason)
-        else this.#wait(answer, ask.job)
+        if (typeof answer !== 'number') this.#startFirst(ask, answer)
+        else if (ask.job !== undefined) this.#wait(answer, ask.job)
         this.#pump()
       },
       error => {
         this.#asks.delete(ask)
+        const { job } = ask
         // the gate was asked for another job, which was aborted
-        if (signal?.aborted && ask.job.signal !== signal) this.#heap.add(ask.job)
-        else this.#refuse(ask.job, error)
+        if (job !== undefined && signal?.aborted && job.signal !== signal) this.#heap.add(job)
+        else if (job !== undefined) this.#refuse(job, error)
         this.#pump()
       },
     )
   }
 
   /** Answers may come in another order than the questions, or refuse a job and let a later one begin: the first of those jobs begins. */
-  #startFirst(asked: Job, started: Started): void {
+  #startFirst({ job: asked, weight }: Ask, started: Started): void {
     let first = asked
     let from: Ask | undefined
     for (const ask of this.#asks) {
-      if (ask.job.weight !== asked.weight || !precedes(ask.job, first)) continue
-      first = ask.job
+      const { job } = ask
+      if (job === undefined || ask.weight !== weight || (first !== undefined && !precedes(job, first))) continue
+      first = job
       from = ask
     }
-    const waiting = this.#heap.first
-    if (waiting !== undefined && waiting.weight === asked.weight && precedes(waiting, first)) {
+    const waiting = this.#isPaused ? undefined : this.#heap.first
+    if (waiting?.weight === weight && (first === undefined || precedes(waiting, first))) {
       this.#heap.delete(waiting)
-      this.#heap.add(asked)
+      if (asked !== undefined) this.#heap.add(asked)
       first = waiting
     } else if (from !== undefined) from.job = asked
-    if (first.signal?.aborted) {
-      // it has begun for the gate, and will not run
-      started.end(true)
-      this.#refuse(first, first.signal.reason)
-    } else this.#start(first, started)
+    if (first !== undefined && !first.signal?.aborted) {
+      this.#start(first, started)
+      return
+    }
+    // it has begun for the gate, and no job will run
+    if (started.cancel) started.cancel()
+    else started.end(true)
+    if (first !== undefined) this.#refuse(first, first.signal!.reason)
   }
 
   /** Puts the job back to its place, and has the gate asked again. */
@@ -328,7 +374,7 @@ export class JobQueue {
 
   #start(job: Job, started: Started): void {
     this.#leave(job)
-    if (this.#heap.size === 0) this.#events?.emit('empty')
+    if (this.#heap.size === 0) this.#emit('empty')
     job.resolve(job.runInAsyncScope(this.#run, this, job.work, job.signal, started))
   }
 
@@ -341,7 +387,7 @@ export class JobQueue {
   /** Calls a job's function. All work after its end is done before its caller hears of it. */
   #run(work: (context: JobContext) => unknown, signal: AbortSignal | undefined, started: Started): Promise<unknown> {
     this.#running++
-    this.#events?.emit('started')
+    this.#emit('started')
     let result: unknown
     try {
       result = work(signal === undefined ? NO_SIGNAL : { signal })
@@ -368,10 +414,8 @@ export class JobQueue {
   #end(started: Started, failed: boolean, error?: unknown): void {
     this.#running--
     started.end(failed)
-    if (this.#events !== undefined) {
-      if (failed) this.#events.emit('failed', error)
-      else this.#events.emit('done')
-    }
+    if (failed) this.#emit('failed', error)
+    else this.#emit('done')
     if (this.#heap.size > 0) this.#pump()
     else this.#afterLeaving()
   }
@@ -379,7 +423,8 @@ export class JobQueue {
   #afterLeaving(): void {
     if (!this.#isIdle) return
     this.#clearTimer()
-    this.#events?.emit('idle')
+    this.#letGo()
+    this.#emit('idle')
     for (const resolve of this.#idle.splice(0)) resolve()
   }
 
@@ -403,12 +448,21 @@ export class JobQueue {
     job.signal.removeEventListener('abort', this.#abort)
   }
 
+  /** Takes a job away for which the gate is being asked; false if it is not. */
+  #withdraw(job: Job): boolean {
+    for (const ask of this.#asks) {
+      if (ask.job !== job) continue
+      ask.job = undefined
+      return true
+    }
+    return false
+  }
+
   readonly #abort = (event: Event): void => {
     const signal = event.target as AbortSignal
-    // one for which the gate is being asked is rejected when the gate has answered
     for (const job of [...(this.#bySignal?.get(signal) ?? [])]) {
       const wasFirst = job.place === 0
-      if (!this.#heap.delete(job)) continue
+      if (!this.#heap.delete(job) && !this.#withdraw(job)) continue
       this.#refuse(job, signal.reason)
       if (wasFirst) this.#pump()
     }

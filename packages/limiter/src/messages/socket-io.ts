@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { DianaError } from '../errors.ts'
 import type { Limiter } from '../limiter.ts'
-import type { Verdict } from '../verdict.ts'
-import { type CommonMessageOptions, messageDeciders } from './decide-message.ts'
+import { type CommonMessageOptions, type MessageDecision, messageDeciders } from './decide-message.ts'
 
 /** A socket of Socket.IO's server, as far as it is needed here. */
 export interface SocketIoSocket {
@@ -22,7 +21,7 @@ const MOST_WAITING = 1000
 export function limitEvents(limiter: Limiter, options: CommonMessageOptions = {}): (socket: SocketIoSocket) => void {
   const deciderOf = messageDeciders(limiter, options)
   return socket => {
-    const decider = deciderOf(socket.request)
+    const decide = deciderOf(socket.request)
     const gone = new AbortController()
     const waiting: (() => void)[] = []
     let isWaiting = false
@@ -31,13 +30,13 @@ export function limitEvents(limiter: Limiter, options: CommonMessageOptions = {}
       waiting.length = 0
       gone.abort()
     })
-    const follow = (verdict: Verdict, event: unknown[], next: (error?: Error) => void): void => {
-      if (verdict.allowed) {
-        if (verdict.holds) verdict.end({ failed: false })
-        next()
+    const source = { signal: gone.signal, isGone: () => gone.signal.aborted }
+    const follow = ({ message, retryAfterMs }: MessageDecision, event: unknown[], next: () => void): void => {
+      if (message === 'passes') {
+        if (!gone.signal.aborted) next()
         return
       }
-      if (!decider.drops(verdict)) {
+      if (message === 'closes the connection') {
         waiting.length = 0
         isLeaving = true
         // Socket.IO delivers the events before it in the next tick, and none to a socket that is disconnected
@@ -48,34 +47,22 @@ export function limitEvents(limiter: Limiter, options: CommonMessageOptions = {}
       if (typeof acknowledge === 'function') {
         acknowledge({
           error: 'too many messages',
-          retryAfterMs: Math.min(Number.MAX_SAFE_INTEGER, verdict.retryAfterMs),
+          retryAfterMs: Math.min(Number.MAX_SAFE_INTEGER, retryAfterMs),
         })
       }
     }
-    const take = (event: unknown[], next: (error?: Error) => void): void => {
-      let verdict: Verdict | Promise<Verdict>
-      try {
-        verdict = decider.decide(gone.signal)
-      } catch (error) {
-        next(error as Error)
-        return
-      }
-      if (!(verdict instanceof Promise)) {
-        follow(verdict, event, next)
+    const take = (event: unknown[], next: () => void): void => {
+      const decision = decide(source)
+      if (!(decision instanceof Promise)) {
+        follow(decision, event, next)
         return
       }
       isWaiting = true
-      verdict
-        .then(
-          decided => follow(decided, event, next),
-          error => {
-            if (!gone.signal.aborted) next(error as Error)
-          },
-        )
-        .finally(() => {
-          isWaiting = false
-          while (!isWaiting && waiting.length > 0) waiting.shift()!()
-        })
+      void decision.then(decided => {
+        follow(decided, event, next)
+        isWaiting = false
+        while (!isWaiting && waiting.length > 0) waiting.shift()!()
+      })
     }
     socket.use((event, next) => {
       if (gone.signal.aborted || isLeaving) return

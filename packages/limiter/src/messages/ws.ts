@@ -1,9 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 import type { Limiter } from '../limiter.ts'
-import type { Verdict } from '../verdict.ts'
 import {
   type CommonMessageOptions,
   type MessageDecider,
+  type MessageDecision,
+  type MessageSource,
   messageDeciders,
   REASON,
   TRY_AGAIN_LATER,
@@ -35,21 +36,24 @@ export function limitMessages(
 /** One connection: what it emits passes here first. */
 class LimitedSocket {
   readonly #socket: MessageSocket
-  readonly #decider: MessageDecider
+  readonly #decide: MessageDecider
   readonly #emit: MessageSocket['emit']
   /** Messages that came before the socket was paused, behind one that waits. */
   readonly #held: unknown[][] = []
   #isWaiting = false
   #isClosed = false
   #gone: AbortController | undefined
-  readonly #signal = (): AbortSignal => {
-    this.#gone ??= new AbortController()
-    return this.#gone.signal
+  readonly #source: MessageSource = {
+    signal: () => {
+      this.#gone ??= new AbortController()
+      return this.#gone.signal
+    },
+    isGone: () => this.#isClosed,
   }
 
-  constructor(socket: MessageSocket, decider: MessageDecider) {
+  constructor(socket: MessageSocket, decide: MessageDecider) {
     this.#socket = socket
-    this.#decider = decider
+    this.#decide = decide
     this.#emit = socket.emit
   }
 
@@ -72,42 +76,46 @@ class LimitedSocket {
       this.#held.push(args)
       return true
     }
-    const verdict = this.#decider.decide(this.#signal)
-    if (verdict instanceof Promise) this.#wait(verdict, args)
-    else this.#follow(verdict, args)
+    const decision = this.#decide(this.#source)
+    if (decision instanceof Promise) this.#wait(decision, args)
+    else this.#follow(decision, args)
     return true
   }
 
-  #follow(verdict: Verdict, args: unknown[]): void {
-    if (verdict.allowed) {
-      if (verdict.holds) verdict.end({ failed: false })
-      this.#emit.call(this.#socket, 'message', ...args)
-      return
+  #follow({ message }: MessageDecision, args: unknown[]): void {
+    if (message === 'passes') {
+      if (!this.#isClosed) this.#emit.call(this.#socket, 'message', ...args)
+    } else if (message === 'closes the connection') {
+      this.#isClosed = true
+      this.#held.length = 0
+      this.#socket.close(TRY_AGAIN_LATER, REASON)
     }
-    if (this.#decider.drops(verdict)) return
-    this.#isClosed = true
-    this.#held.length = 0
-    this.#socket.close(TRY_AGAIN_LATER, REASON)
   }
 
-  #wait(verdict: Promise<Verdict>, args: unknown[]): void {
+  #wait(decision: Promise<MessageDecision>, args: unknown[]): void {
     this.#isWaiting = true
     this.#socket.pause()
-    verdict
-      .then(
-        decided => this.#follow(decided, args),
-        error => {
-          if (!this.#isClosed) this.#emit.call(this.#socket, 'error', error)
-        },
-      )
-      .finally(() => this.#goOn())
-      .catch(error => this.#emit.call(this.#socket, 'error', error))
+    void decision.then(decided => {
+      this.#deliver(() => this.#follow(decided, args))
+      this.#isWaiting = false
+      while (this.#held.length > 0 && !this.#isWaiting && !this.#isClosed) {
+        const held = this.#held.shift()!
+        this.#deliver(() => this.#take(held))
+      }
+      // also after it is closed, or the close frame of the other side is never read
+      if (!this.#isWaiting) this.#socket.resume()
+    })
   }
 
-  #goOn(): void {
-    this.#isWaiting = false
-    while (this.#held.length > 0 && !this.#isWaiting && !this.#isClosed) this.#take(this.#held.shift()!)
-    // also after it is closed, or the close frame of the other side is never read
-    if (!this.#isWaiting) this.#socket.resume()
+  /** Delivers a message that has waited: a listener of the application that throws keeps back none of those behind it. */
+  #deliver(deliver: () => void): void {
+    try {
+      deliver()
+    } catch (error) {
+      // as an error of a listener that nothing has caught, which it is
+      queueMicrotask(() => {
+        throw error
+      })
+    }
   }
 }

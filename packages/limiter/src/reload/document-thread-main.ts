@@ -6,7 +6,7 @@ import {
   type TaskAnswer,
   type TaskQuestion,
 } from './document-tasks.ts'
-import { mergeExtensions } from './plugins.ts'
+import { mergeExtensions } from './extensions.ts'
 
 const { sections } = workerData as DocumentThreadSettings
 const known =

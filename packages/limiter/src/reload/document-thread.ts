@@ -1,18 +1,14 @@
-import { existsSync } from 'node:fs'
 import type { Worker } from 'node:worker_threads'
 import { once } from '../common/once.ts'
 import { DianaError } from '../errors.ts'
 import type { Vocabulary } from '../rules/parse.ts'
 import type { DocumentTasks, DocumentThreadSettings, TaskAnswer, TaskQuestion } from './document-tasks.ts'
-import { mergeExtensions } from './plugins.ts'
 
 /** A shorter text is parsed faster than it is sent to a thread. */
 const shortBytes = 4096
 const idleMs = 30_000
 const timeoutMs = 60_000
 const mostMemoryMb = 512
-/** The program of the thread; undefined if it does not exist, as beside the sources or in a bundle. */
-const program = once(() => findProgram('./document-thread-main.js'))
 
 type Result<Task extends keyof DocumentTasks> = ReturnType<DocumentTasks[Task]>
 
@@ -24,26 +20,36 @@ export class DocumentThread {
   readonly #vocabulary: Vocabulary
   /** Found when the first long document comes: some runtimes let a program read files only by permission. */
   readonly #settings: () => DocumentThreadSettings | undefined
+  /** Finds the program of the thread. */
+  #program: (() => URL | undefined) | undefined
   readonly #waiting = new Map<number, (answer: TaskAnswer) => void>()
   #worker: Worker | undefined
   #idle: NodeJS.Timeout | undefined
   #id = 0
   #closed = false
 
-  constructor(vocabulary: Vocabulary) {
+  /** `isOwn` is true if the vocabulary has the algorithms, dimensions and sources that Diana brings, and no others. */
+  constructor(vocabulary: Vocabulary, isOwn: boolean) {
     this.#vocabulary = vocabulary
-    this.#settings = once(() => settingsFor(vocabulary))
+    this.#settings = once(() => (isOwn && this.#program?.() ? settingsFor(vocabulary) : undefined))
+  }
+
+  /** Loads what finds the program of the thread. Until then, and where modules have no URL, documents are parsed in this thread. */
+  async load(): Promise<void> {
+    this.#program ??= (await import('./document-program.ts').catch(() => undefined))?.documentProgram
   }
 
   /** True if a text is long enough for the thread. */
   takes(text: string): boolean {
-    return text.length > shortBytes && !this.#closed && this.#settings() !== undefined
+    if (text.length <= shortBytes || this.#closed || this.#program === undefined) return false
+    return this.#settings() !== undefined
   }
 
   async run<Task extends keyof DocumentTasks>(
     task: Task,
     ...given: Parameters<DocumentTasks[Task]>
   ): Promise<Result<Task>> {
+    await this.load()
     if (!this.takes(given[0])) {
       const { createDocumentTasks } = await import('./document-tasks.ts')
       const here = createDocumentTasks(this.#vocabulary)[task] as (...given: readonly unknown[]) => Result<Task>
@@ -78,7 +84,7 @@ export class DocumentThread {
     if (this.#worker) return this.#worker
     // not imported: runtimes without threads parse documents in place
     const { Worker: Thread } = process.getBuiltinModule('node:worker_threads')
-    const worker = new Thread(program()!, {
+    const worker = new Thread(this.#program!()!, {
       workerData: this.#settings(),
       resourceLimits: { maxOldGenerationSizeMb: mostMemoryMb },
     })
@@ -105,23 +111,9 @@ export class DocumentThread {
   }
 }
 
-/** Returns what the thread needs to know the same names; undefined if it cannot know them. */
-function settingsFor({ algorithms, dimensions, sources, sections }: Vocabulary): DocumentThreadSettings | undefined {
-  if (program() === undefined) return undefined
-  const own = mergeExtensions({}, [])
-  const isOwn = isSame(algorithms, own.algorithms) && isSame(dimensions, own.dimensions) && isSame(sources, own.sources)
+/** Returns what the thread needs to know the same sections; undefined if it cannot know them. */
+function settingsFor({ sections }: Vocabulary): DocumentThreadSettings | undefined {
   const modules = sections?.map(({ from }) => from)
-  if (!isOwn || modules?.includes(undefined)) return undefined
+  if (modules?.includes(undefined)) return undefined
   return { sections: modules as DocumentThreadSettings['sections'] }
-}
-
-function isSame(one: readonly unknown[], other: readonly unknown[]): boolean {
-  return one.length === other.length && one.every((word, at) => word === other[at])
-}
-
-function findProgram(name: string): URL | undefined {
-  // bundlers replace `new URL(…, import.meta.url)`; those that write CommonJS may have no import.meta.url
-  const here: string | undefined = import.meta.url
-  const url = URL.canParse(name, here) ? new URL(name, here) : undefined
-  return url?.protocol === 'file:' && existsSync(url) ? url : undefined
 }

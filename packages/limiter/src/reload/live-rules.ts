@@ -6,13 +6,9 @@ import { type Parsed, parseRule, type Vocabulary } from '../rules/parse.ts'
 import type { Rule, RuleDocument } from '../rules/rule.ts'
 import type { RuleOptions } from '../rules/schema/options.ts'
 import { MAX_RULES } from '../rules/schema/schema.ts'
-import { follow } from '../sources/client/follow.ts'
-import { pause } from '../sources/client/pause.ts'
-import { fileSource } from '../sources/file.ts'
 import type { Source, SourceDocument } from '../sources/source.ts'
 import type { DocumentTasks } from './document-tasks.ts'
 import type { DocumentThread } from './document-thread.ts'
-import { overlay, readSnapshot, removeSnapshot, writeSnapshot } from './snapshot.ts'
 import { Origin, type OriginListener, type SourceStatus } from './source-state.ts'
 
 /** The reports of LiveRules to the engine. */
@@ -71,6 +67,8 @@ export class LiveRules {
   /** The last parsed document of each side, so that a long text is parsed once. */
   readonly #readLocal = new Map<string, Parsed>()
   #readRemote: { readonly text: string; readonly local: RuleDocument; readonly parsed: Parsed } | undefined
+  /** The rule file, once it is followed. */
+  #file: Source | undefined
   /** Parses texts. Loaded with the first of them: rules that are given in code need no YAML. */
   #tasks: DocumentTasks | undefined
   /** The number of documents that were put in force by a write. */
@@ -91,12 +89,16 @@ export class LiveRules {
   async start(): Promise<void> {
     const { file, remote, document } = this.#parts
     const { signal } = this.#ending
-    if (file || remote) await this.#loadTasks()
+    if (!file && !remote) return
+    await this.#loadTasks()
+    const { fileSource } = await import('../sources/file.ts')
+    const { follow } = await import('../sources/client/follow.ts')
     if (signal.aborted) return
     if (file) {
       const onDocument = (said: SourceDocument) => this.#whenRead('local', said, () => this.#onLocal(said))
       const onError = (error: Error) => this.#local.fail(error)
-      void follow(fileSource(file.path), { onDocument, onError }, signal)
+      this.#file = fileSource(file.path)
+      void follow(this.#file, { onDocument, onError }, signal)
     }
     if (!remote || !document.remote) return
     const { startTimeoutMs } = document.remote
@@ -176,8 +178,7 @@ export class LiveRules {
 
   /** Returns the source of one side's document; undefined if it was given in code, or there is none. */
   sourceOf(where: SourceStatus['role']): Source | undefined {
-    if (where === 'remote') return this.#parts.remote
-    return this.#parts.file && fileSource(this.#parts.file.path)
+    return where === 'remote' ? this.#parts.remote : this.#file
   }
 
   /** Returns the text of one side in force; undefined if it was given in code, or there is none yet. */
@@ -209,6 +210,7 @@ export class LiveRules {
   async #loadTasks(): Promise<void> {
     const { createDocumentTasks } = await import('./document-tasks.ts')
     this.#tasks ??= createDocumentTasks(this.#parts.vocabulary)
+    await this.#parts.thread?.load()
   }
 
   #parseLocal(text: string): Parsed {
@@ -252,6 +254,8 @@ export class LiveRules {
 
   async #followRemote(remote: Source, onAnswer: () => void): Promise<void> {
     const { signal } = this.#ending
+    const { follow } = await import('../sources/client/follow.ts')
+    const { pause } = await import('../sources/client/pause.ts')
     const { snapshot, startTimeoutMs = 0 } = this.#parts.document.remote ?? {}
     if (snapshot !== undefined) {
       // a disk that hangs must not delay the config center
@@ -276,6 +280,7 @@ export class LiveRules {
     const ignore = (reason: string, remedy: string): void => {
       process.emitWarning(`the snapshot ${path} is ignored (${reason}): ${remedy}`, { code: 'DIANA_SNAPSHOT_IGNORED' })
     }
+    const { readSnapshot } = await import('./snapshot.ts')
     const snapshot = await readSnapshot(path, ignore)
     if (!snapshot || this.#inForce.remote) return
     const { source, text, version } = snapshot
@@ -394,6 +399,7 @@ export class LiveRules {
   /** Writes the last document of the config center; while it writes, another may come. */
   async #write(path: string): Promise<void> {
     const source = this.#remote.name
+    const { removeSnapshot, writeSnapshot } = await import('./snapshot.ts')
     let isWritten = (_: SourceDocument | undefined): boolean => false
     while (!isWritten(this.#inForce.remote)) {
       const document = this.#inForce.remote
@@ -407,6 +413,14 @@ export class LiveRules {
     }
     this.#writing = undefined
   }
+}
+
+/** Returns local rules, replaced by remote ones with the same id, and followed by the other remote rules. */
+export function overlay(local: readonly Rule[], remote: readonly Rule[]): Rule[] {
+  const winning = new Map(remote.map(rule => [rule.id, rule]))
+  const replaced = local.map(rule => winning.get(rule.id) ?? rule)
+  const known = new Set(local.map(rule => rule.id))
+  return [...replaced, ...remote.filter(rule => !known.has(rule.id))]
 }
 
 function from(rules: readonly Rule[], origin: string): Rule[] {

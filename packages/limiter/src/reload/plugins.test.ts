@@ -6,8 +6,9 @@ import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { algorithms } from '../algorithms/index.ts'
 import { createLimiter } from '../create/create-limiter.ts'
 import type { Limiter } from '../limiter.ts'
+import { mergeExtensions } from './extensions.ts'
 import { pluginsNamedIn } from './plugin-names.ts'
-import { importPlugins, mergeExtensions } from './plugins.ts'
+import { importPlugins } from './plugins.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'diana-plugins-'))
 const limiters: Limiter[] = []

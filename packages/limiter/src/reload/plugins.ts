@@ -2,13 +2,10 @@ import nodeModule from 'node:module'
 import { dirname, isAbsolute, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Algorithm } from '../algorithms/algorithm.ts'
-import { algorithms } from '../algorithms/index.ts'
 import { assertRegularFile } from '../common/regular-file.ts'
 import type { Dimension } from '../dimensions/dimension.ts'
-import { dimensions } from '../dimensions/index.ts'
 import { DianaError } from '../errors.ts'
 import { isMap } from '../rules/is-map.ts'
-import { sources } from '../sources/index.ts'
 import type { SourceKind } from '../sources/source.ts'
 
 /** The exports of a plugin: lists of algorithms, dimensions and sources. */
@@ -21,22 +18,20 @@ export interface Plugin {
 /** All algorithms, dimensions and sources that rules may name. */
 export type Extensions = { readonly [Kind in keyof Plugin]-?: NonNullable<Plugin[Kind]> }
 
-const own: Extensions = { algorithms, dimensions, sources }
-const kinds = Object.keys(own) as (keyof Extensions)[]
-
 /** The method that a member of each kind must have. */
 const makers: Readonly<Record<keyof Extensions, string>> = {
   algorithms: 'meter',
   dimensions: 'read',
   sources: 'create',
 }
+const kinds = Object.keys(makers) as (keyof Extensions)[]
 
-/** Returns the built-in members, or the given ones, followed by those of plugins. */
-export function mergeExtensions(given: Plugin, plugins: readonly Plugin[]): Extensions {
+/** Returns the members, followed by those of plugins. */
+export function addPlugins({ algorithms, dimensions, sources }: Extensions, plugins: readonly Plugin[]): Extensions {
   return {
-    algorithms: gather('algorithms', given.algorithms ?? own.algorithms, plugins),
-    dimensions: gather('dimensions', given.dimensions ?? own.dimensions, plugins),
-    sources: gather('sources', given.sources ?? own.sources, plugins),
+    algorithms: gather('algorithms', algorithms, plugins),
+    dimensions: gather('dimensions', dimensions, plugins),
+    sources: gather('sources', sources, plugins),
   }
 }
 

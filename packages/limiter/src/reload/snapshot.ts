@@ -1,8 +1,7 @@
-import { randomUUID } from 'node:crypto'
 import type { Stats } from 'node:fs'
 import { rename, rm, writeFile } from 'node:fs/promises'
+import { nodeCrypto } from '../common/node-modules.ts'
 import { fileFault, readRegularFile } from '../common/regular-file.ts'
-import type { Rule } from '../rules/rule.ts'
 
 /** The last document of a config center, kept on disk for a start without it. */
 export interface Snapshot {
@@ -58,7 +57,7 @@ function assertOwn({ uid, mode }: Stats): void {
 
 /** Writes a new file beside it and renames that, so that a crash leaves the old one or the new one, and no link is followed. */
 export async function writeSnapshot(path: string, snapshot: Snapshot): Promise<void> {
-  const beside = `${path}.${randomUUID()}.new`
+  const beside = `${path}.${nodeCrypto().randomUUID()}.new`
   try {
     await writeFile(beside, JSON.stringify(snapshot), { mode: 0o600, flag: 'wx', flush: true })
     await rename(beside, path)
@@ -72,12 +71,4 @@ function isSnapshot(value: unknown): value is Snapshot {
   if (typeof value !== 'object' || value === null) return false
   const { source, version, text } = value as Record<string, unknown>
   return typeof source === 'string' && typeof version === 'string' && typeof text === 'string'
-}
-
-/** Returns local rules, replaced by remote ones with the same id, and followed by the other remote rules. */
-export function overlay(local: readonly Rule[], remote: readonly Rule[]): Rule[] {
-  const winning = new Map(remote.map(rule => [rule.id, rule]))
-  const replaced = local.map(rule => winning.get(rule.id) ?? rule)
-  const known = new Set(local.map(rule => rule.id))
-  return [...replaced, ...remote.filter(rule => !known.has(rule.id))]
 }

@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto'
+import { nodeCrypto } from '../common/node-modules.ts'
 import type { Shapes } from '../common/option-shape.ts'
 import type * as z from '../shapes/index.ts'
 import { basicHeader, below, parseAddress, showAddress } from './address.ts'
@@ -77,6 +77,9 @@ export const apollo: SourceKind = sourceKind({
 
 function sign({ pathname, search }: URL, appId: string, accessKey: string): Record<string, string> {
   const timestamp = `${Date.now()}`
-  const signature = createHmac('sha1', accessKey).update(`${timestamp}\n${pathname}${search}`).digest('base64')
+  const signature = nodeCrypto()
+    .createHmac('sha1', accessKey)
+    .update(`${timestamp}\n${pathname}${search}`)
+    .digest('base64')
   return { timestamp, authorization: `Apollo ${appId}:${signature}` }
 }

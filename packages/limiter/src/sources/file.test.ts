@@ -200,7 +200,7 @@ describe('a file', () => {
 })
 
 describe('a file that is written', () => {
-  const signal = AbortSignal.timeout(10_000)
+  const { signal } = new AbortController()
 
   it('a file that is written keeps its mode, and leaves nothing beside it', async () => {
     const folder = await newFolder()

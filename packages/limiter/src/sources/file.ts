@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto'
 import { type BigIntStats, type FSWatcher, watch } from 'node:fs'
 import { chmod, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
+import { nodeCrypto } from '../common/node-modules.ts'
 import { readRegularFile } from '../common/regular-file.ts'
 import { changes } from './client/changes.ts'
 import { pause, Wakeup } from './client/pause.ts'
@@ -65,7 +65,7 @@ export function fileSource(path: string, options: { readonly intervalMs?: number
 /** Writes beside and renames, so that a reader finds the old text or the new one; a link stays a link. */
 async function replaceFile(path: string, text: string): Promise<void> {
   const real = await realpath(path).catch(() => path)
-  const beside = `${real}.${randomUUID()}.new`
+  const beside = `${real}.${nodeCrypto().randomUUID()}.new`
   const mode = await stat(real).then(
     stats => stats.mode & 0o7777,
     () => 0o644,

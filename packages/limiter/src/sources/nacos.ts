@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { nodeCrypto } from '../common/node-modules.ts'
 import type { Shapes } from '../common/option-shape.ts'
 import { parseAddress, showAddress } from './address.ts'
 import { changes } from './client/changes.ts'
@@ -80,7 +80,7 @@ function isGone({ status }: Reply): boolean {
 function parseV1(reply: Reply): SourceDocument {
   if (reply.status === 404) return { text: '', version: '', isMissing: true }
   if (reply.status !== 200) throw statusError(reply)
-  const md5 = reply.headers.get('content-md5') ?? createHash('md5').update(reply.text).digest('hex')
+  const md5 = reply.headers.get('content-md5') ?? nodeCrypto().createHash('md5').update(reply.text).digest('hex')
   return { text: reply.text, version: md5 }
 }
 

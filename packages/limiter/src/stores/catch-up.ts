@@ -54,23 +54,33 @@ interface LevelState {
   readonly at: number
 }
 
-/** Returns what does not fit. */
-function catchUpLevel(one: LevelState, missed: LevelCatchUp, now: number): number {
+/** Counts what a level has missed, as far as it fits beside what processes hold in advance; returns what does not. */
+export function catchUpLevel(one: LevelState, missed: LevelCatchUp, now: number, held = 0): number {
   const { meter, state, at } = one
-  const { known, missing, later = [] } = missed
+  const { known, later = [] } = missed
   if (isBlock(meter)) {
     if (known > 0) meter.take(state, at, now, known, 0)
     return 0
   }
-  const room = meter.remaining(state, at, now)
-  const used = capacityOf(meter, now) - room
-  const due = Math.max(0, known - used) + missing
+  const { due, room, used } = dueOf(one, missed, now, held)
   const taken = Math.min(due, room)
   if (later.length > 0 && meter.migrate?.insert) insertCalls(one, missed, now)
   else if (taken > 0 && later.length > 0 && beginsWithCall(meter, now))
     continueWindow(one, used, taken, now + later.at(-1)!.afterUs)
   else if (taken > 0) meter.take(state, at, now, taken, 0)
   return due - taken
+}
+
+/** Returns how much a level has to count, and how much of it is left and used by what it knows. */
+export function dueOf(
+  { meter, state, at }: LevelState,
+  { known, missing }: LevelCatchUp,
+  now: number,
+  held: number,
+): { readonly due: number; readonly room: number; readonly used: number } {
+  const room = Math.max(0, meter.remaining(state, at, now) - held)
+  const used = capacityOf(meter, now) - room
+  return { due: Math.max(0, known - used) + missing, room, used }
 }
 
 /**

@@ -1,9 +1,4 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { escapePart } from './redis/counter.ts'
-import { evaluate, scriptOf } from './redis/script/evaluate-script.ts'
-import { credit } from './redis/script/generated.ts'
-import type { SendCommand } from './redis/send-command.ts'
-import { UnreadableReply } from './store-error.ts'
 
 /** The most that one caller may have: sums stay exact. */
 export const MOST_CREDIT = 1e15
@@ -24,7 +19,7 @@ export interface CreditStore {
   left(rule: string, key: string): number | Promise<number>
 }
 
-/** In this process, for a limiter without Redis: it ends with the process. */
+/** In this process, for a limiter without a store: it ends with the process. */
 export class MemoryCredits implements CreditStore {
   readonly #left = new Map<string, number>()
 
@@ -56,32 +51,33 @@ export class MemoryCredits implements CreditStore {
   }
 }
 
-const CREDIT = scriptOf(credit)
 /** After a question that was not answered, none is asked for so long. */
 const AWAY_MS = 1000
 
 /** How many permits were added or taken, and how many are left. */
-interface Moved {
+export interface Moved {
   readonly moved: number
   readonly left: number
 }
 
-export interface RedisCreditsOptions {
-  readonly send: SendCommand
-  readonly prefix: string
+/** Adds permits to the credit of a caller, takes all of them or none, or spends as many as there are, in a store. */
+export type MoveCredit = (what: 'add' | 'take' | 'spend', caller: string, permits: number) => Promise<Moved>
+
+export interface SharedCreditsOptions {
+  readonly move: MoveCredit
   /** How long a call may wait for the answer. */
   readonly timeoutMs: number
   readonly nowMs: () => number
 }
 
-/** In Redis, for all processes: a number for each caller, in a slot of its own. */
-export class RedisCredits implements CreditStore {
-  readonly #options: RedisCreditsOptions
+/** In a store, for all processes. */
+export class SharedCredits implements CreditStore {
+  readonly #options: SharedCreditsOptions
   /** Callers who were seen with too little: how much, and until when that is believed. */
   readonly #known = new Map<string, { readonly left: number; readonly until: number }>()
   #awayUntil = Number.NEGATIVE_INFINITY
 
-  constructor(options: RedisCreditsOptions) {
+  constructor(options: SharedCreditsOptions) {
     this.#options = options
   }
 
@@ -91,7 +87,7 @@ export class RedisCredits implements CreditStore {
     return moved === permits ? left : undefined
   }
 
-  /** An answer that comes too late is undone: the call was refused meanwhile. While Redis is away, no call waits for it. */
+  /** An answer that comes too late is undone: the call was refused meanwhile. While the store is away, no call waits for it. */
   take(rule: string, key: string, permits: number): boolean | Promise<boolean> {
     const now = this.#options.nowMs()
     const known = this.#known.get(nameOf(rule, key))
@@ -126,8 +122,12 @@ export class RedisCredits implements CreditStore {
   async left(rule: string, key: string): Promise<number> {
     const late = pause(this.#options.timeoutMs, undefined, { ref: false })
     const answer = await Promise.race([this.#run('take', rule, key, 0), late])
-    if (answer === undefined) throw new Error('Redis has not answered in time')
+    if (answer === undefined) throw new Error('the store has not answered in time')
     return answer.left
+  }
+
+  #run(what: 'add' | 'take' | 'spend', rule: string, key: string, permits: number): Promise<Moved> {
+    return this.#options.move(what, nameOf(rule, key), permits)
   }
 
   #know(name: string, left: number): void {
@@ -135,15 +135,6 @@ export class RedisCredits implements CreditStore {
     this.#known.delete(name)
     if (this.#known.size >= MOST_KNOWN) this.#known.delete(oldest!)
     this.#known.set(name, { left, until: this.#options.nowMs() + KNOWN_MS })
-  }
-
-  async #run(what: 'add' | 'take' | 'spend', rule: string, key: string, permits: number): Promise<Moved> {
-    const { send, prefix } = this.#options
-    const name = `${prefix}:credit{${escapePart(nameOf(rule, key))}}`
-    const reply = await evaluate(send, CREDIT, [name], [what, String(permits), String(MOST_CREDIT)])
-    const [moved, left] = Array.isArray(reply) ? reply.map(Number) : []
-    if (!Number.isSafeInteger(moved) || !Number.isSafeInteger(left)) throw new UnreadableReply('two numbers', reply)
-    return { moved: moved!, left: left! }
   }
 }
 

@@ -34,6 +34,7 @@ export type StoreCode =
   | 'STORE_READONLY'
   | 'STORE_CANNOT_SAVE'
   | 'STORE_LOST_COUNTS'
+  | 'STORE_TRANSACTION'
   | 'STORE_FAILED'
 
 /** What is assumed of an error that nothing else is known of. */
@@ -51,11 +52,18 @@ export const UNKNOWN_BUG: Omit<Cause, 'pattern'> = {
   remedy: 'look for the message in the log of Redis, and check that nothing else writes keys of this prefix',
 }
 
+export const FAILED_TRANSACTION: Omit<Cause, 'pattern'> = {
+  code: 'STORE_TRANSACTION',
+  kind: 'down',
+  what: 'a transaction of the own store failed',
+  remedy: 'mend what store.transact reports; conflicts with other transactions are to be tried again there',
+}
+
 export const LOST_COUNTS: Omit<Cause, 'pattern'> = {
   code: 'STORE_LOST_COUNTS',
   kind: 'lost',
-  what: 'Redis has lost its counts',
-  remedy: 'flush no database that Diana counts in, let Redis save to disk, and set maxmemory-policy to noeviction',
+  what: 'the store has lost its counts',
+  remedy: 'empty no store that Diana counts in, let Redis save to disk, and set maxmemory-policy to noeviction',
 }
 
 /** The words that Redis, ioredis, node-redis and Node use; the first that fits is the cause. */

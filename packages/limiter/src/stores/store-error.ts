@@ -1,5 +1,13 @@
 import { TooLate } from '../common/within.ts'
-import { type Cause, causes, LOST_COUNTS, type StoreCode, UNKNOWN_BUG, UNREACHABLE } from './store-error-causes.ts'
+import {
+  type Cause,
+  causes,
+  FAILED_TRANSACTION,
+  LOST_COUNTS,
+  type StoreCode,
+  UNKNOWN_BUG,
+  UNREACHABLE,
+} from './store-error-causes.ts'
 
 export type { TroubleKind } from './store-error-causes.ts'
 
@@ -12,7 +20,14 @@ export interface StoreError extends Omit<Cause, 'pattern'> {
 /** The store has lost what it had counted. */
 export class CountsLost extends Error {
   constructor() {
-    super('the counts are gone: the store was flushed, started empty, or has evicted them')
+    super('the store has lost its counts: it was emptied, started empty, or has evicted them')
+  }
+}
+
+/** A transaction in a store of the user has failed. */
+export class FailedTransaction extends Error {
+  constructor(cause: unknown) {
+    super(cause instanceof Error ? cause.message : String(cause), { cause })
   }
 }
 
@@ -50,6 +65,7 @@ export function connectionError(error: unknown, hasWorked: boolean): unknown {
 
 function causeOf(error: unknown, text: string): Omit<Cause, 'pattern'> {
   if (error instanceof CountsLost) return LOST_COUNTS
+  if (error instanceof FailedTransaction) return FAILED_TRANSACTION
   return causes.find(({ pattern }) => pattern.test(text)) ?? unknownCause(error, text)
 }
 

@@ -80,6 +80,8 @@ export interface FleetRefund {
   readonly moment: number
   /** How long before that moment it was charged; 0 if left out. */
   readonly wait?: number | undefined
+  /** How many keys had been reset in this process when it was charged: after a later reset of its key nothing is refunded. */
+  readonly resetsBefore?: number | undefined
 }
 
 /** What was really used of a charge that was counted as admitted at `moment`. */
@@ -93,10 +95,24 @@ export interface FleetSettlement extends FleetRefund {
 }
 
 /** What releases a reservation that was made at `now`. */
-export function releaseOf(charge: FleetCharge, now: number): FleetSettlement {
+function releaseOf(charge: FleetCharge, now: number): FleetSettlement {
   const { counter, key, cost, wait, holdUs, reservation } = charge
   const until = now + holdUs
   return { counter, key, cost, moment: now + wait, wait, reservation, until, actual: 0, overrun: 'clip' }
+}
+
+/** Takes back what a store has charged a call at `now`, by its clock; what was reserved is released by its id. */
+export function takeBack(
+  store: Pick<SharedStore, 'giveBack' | 'settle'>,
+  charges: readonly FleetCharge[],
+  now: number,
+): void {
+  const all = charges.filter(({ cost, fits }) => cost > 0 && fits)
+  const isReserved = ({ holdUs }: FleetCharge): boolean => holdUs > 0 && store.settle !== undefined
+  const reserved = all.filter(isReserved)
+  if (reserved.length > 0) store.settle!(reserved.map(charge => releaseOf(charge, now))).catch(() => {})
+  const counted = all.filter(charge => !isReserved(charge))
+  store.giveBack(counted.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait, wait })))
 }
 
 /** A store's answer: whether the call may pass, by which clock. */
@@ -179,14 +195,12 @@ export interface SharedStore {
    * reservations, and refunds those that end unsettled; in others, a charge is settled by refunds and by further charges.
    */
   settle?(settlements: readonly FleetSettlement[]): Promise<void>
-  /** Takes back what a call was charged at `now`, by the clock of the store. */
-  refund(charges: readonly FleetCharge[], now: number): void
   /** Reports permits that this process has used in advance, and reserves others; a store without this leases none. */
   lease?(request: LeaseRequest<FleetCounter>): Promise<LeaseAnswer>
   /** Counts calls that the store has missed, as far as they fit, and writes into `unfit` what does not. */
   catchUp(missed: CatchUp<FleetCounter>): Promise<void>
-  /** Keys with counts, at most `most`; some may be idle already. */
-  keys(counter: FleetCounter, most: number): Promise<string[]>
+  /** Keys with counts, at most `most`; some may be idle already. A store without this cannot list them. */
+  keys?(counter: FleetCounter, most: number): Promise<string[]>
   /** Forgets what is counted for one key of a rule. */
   reset(counter: FleetCounter, key: string): Promise<void>
   /** Renews the leases of this process, so that the store does not release them. A promise says when it has. */

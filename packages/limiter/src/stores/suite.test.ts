@@ -1,6 +1,6 @@
 import { type RedisServer, startRedis } from '@test/servers/redis-server'
 import { afterAll, beforeAll, describe, it } from 'vitest'
-import { storeSuite } from '../testing/stores/suite.ts'
+import { sharedStoreSuite, timelineSuite } from '../testing/stores/shared-store-suite.ts'
 import { RedisStore } from './redis/redis-store.ts'
 
 let server: RedisServer
@@ -10,11 +10,11 @@ beforeAll(async () => {
 })
 afterAll(() => server.close())
 
-describe('the published suite for stores, on Redis', () => {
+describe('the suite for stores, on Redis', () => {
   const create = async (now: () => number) => {
     await server.client.flushall()
     const store = new RedisStore(([command, ...args]) => server.client.call(command!, ...args), { now })
     return { store, close: async () => store.close() }
   }
-  for (const { name, run } of storeSuite({ create })) it(name, run)
+  for (const { name, run } of [...timelineSuite({ create }), ...sharedStoreSuite({ create })]) it(name, run)
 })

@@ -5,10 +5,9 @@ import { LimitFamily } from '../stores/memory/limit-family.ts'
 import { localCharge, MemoryStore } from '../stores/memory/memory-store.ts'
 import { refundLocal } from '../stores/memory/refund-local.ts'
 import { resetsSoFar, type Table } from '../stores/memory/table.ts'
-import { type RedisCounter, redisCharge } from '../stores/redis/counter.ts'
-import { RedisStore } from '../stores/redis/redis-store.ts'
-import type { SendCommand } from '../stores/redis/send-command.ts'
+import { type FleetCounter, fleetCharge } from '../stores/store.ts'
 import { type Dice, pick } from './walk.ts'
+import type { CreateWalkedStore, WalkedStore } from './walked-store.ts'
 
 /** Options without which an algorithm counts nothing. */
 const needed: Readonly<Record<string, object>> = { 'warm-up': { warmUp: 1000 } }
@@ -32,16 +31,16 @@ function mostOf({ rate }: Meter, us: number): number {
 interface Counted {
   readonly limit: Limit
   readonly table: Table
-  readonly counter: RedisCounter
+  readonly counter: FleetCounter
 }
 
 /**
- * A key whose limit changes from call to call, in memory and in Redis: upgrades, downgrades, limits that the rule does not state, and
+ * A key whose limit changes from call to call, in memory and in a shared store: upgrades, downgrades, limits that the rule does not state, and
  * refunds. Both must give the same answers, and no interval may have more calls than the largest of the limits admits.
  */
 export class LimitWalk {
   readonly #memory = new MemoryStore()
-  readonly #redis: RedisStore
+  readonly #store: WalkedStore
   readonly #algorithm: Algorithm
   readonly #family = new LimitFamily()
   readonly #stated: Counted[]
@@ -55,9 +54,9 @@ export class LimitWalk {
   #now = 1_794_744_000_000_000
   #current = 0
 
-  constructor(name: string, send: SendCommand, prefix: string, limits: readonly Limit[], stated: number) {
+  constructor(name: string, create: CreateWalkedStore, prefix: string, limits: readonly Limit[], stated: number) {
     this.#algorithm = limitSubjects.get(name)!
-    this.#redis = new RedisStore(send, { prefix, now: () => this.#now })
+    this.#store = create({ prefix, now: () => this.#now, forgetsLimits: false })
     const meters = limits.map(limit => this.#algorithm.meter(limit, (needed[name] as Record<string, unknown>) ?? {}))
     const counted = limits.map((limit, i) => this.#countedBy(limit, i, meters[i]!, meters.slice(0, stated)))
     counted.forEach(({ table }, i) => void this.#family.add(table, i < stated))
@@ -95,21 +94,21 @@ export class LimitWalk {
   }
 
   close(): void {
-    this.#redis.close()
+    this.#store.close()
   }
 
   #countedBy(limit: Limit, i: number, meter: Meter, limitMeters: readonly Meter[]): Counted {
     const table = this.#memory.createTable(`limit ${i}`, [meter])
     const { name } = this.#algorithm
     const rule = { id: 'rule', algorithm: name, enforced: true, meters: [meter], limitMeters }
-    return { limit, table, counter: this.#redis.createCounter(rule) }
+    return { limit, table, counter: this.#store.createCounter(rule) }
   }
 
   async #ask({ table, counter }: Counted, what: 'look' | 'take', cost: number): Promise<void> {
     const local = { ...localCharge(table), key: 'ann', cost, mayWait: false }
-    const shared = { ...redisCharge(counter), key: 'ann', cost, mayWait: false }
+    const shared = { ...fleetCharge(counter), key: 'ann', cost, mayWait: false }
     const allowed = this.#memory[what]([local], 1, this.#now)
-    const answer = await this.#redis[what]([shared])
+    const answer = await this.#store[what]([shared])
     const seen = ({ fits, delays, remaining, resets }: typeof local | typeof shared) => ({
       fits,
       delays,
@@ -126,8 +125,8 @@ export class LimitWalk {
     if (charged === undefined) return
     const { cost, moment, table } = charged
     const { counter } = this.#stated.find(one => one.table === table) ?? this.#stated[0]!
-    this.#redis.giveBack([{ counter, key: 'ann', cost, moment, wait: 0 }])
+    this.#store.giveBack([{ counter, key: 'ann', cost, moment, wait: 0 }])
     refundLocal({ ...charged, key: 'ann', resetsBefore: resetsSoFar() }, this.#now, 'all')
-    await this.#redis.look([redisCharge(counter)])
+    await this.#store.look([fleetCharge(counter)])
   }
 }

@@ -57,6 +57,27 @@ export function intervalOracle({ count, periodUs, maxWaitUs }: Numbers, capacity
   }
 }
 
+/** Refills a bucket: `count` tokens come at once at every whole multiple of the period. */
+export function alignedOracle({ count, periodUs, maxWaitUs }: Numbers, capacity: number): Oracle {
+  let tokens = capacity
+  let period = 0
+  let last = 0
+  return (now, cost) => {
+    if (cost === 0) return now
+    if (cost > capacity) return undefined
+    const from = Math.max(now, last)
+    const current = Math.max(period, Math.floor(from / periodUs))
+    const there = Math.min(capacity, tokens + (current - period) * count)
+    const periods = Math.max(0, Math.ceil((cost - there) / count))
+    const passes = periods === 0 ? from : (current + periods) * periodUs
+    if (passes - now > maxWaitUs) return undefined
+    tokens = Math.min(capacity, there + periods * count) - cost
+    period = current + periods
+    last = passes > now ? passes : 0
+    return passes
+  }
+}
+
 /** Counts by nginx's own formula, in parts of a call instead of thousandths: counted when a call arrives, not when it passes. */
 export function nginxOracle({ count, periodUs }: Numbers, burst: number, delay: number): Oracle {
   const [rate, call] = [BigInt(count), BigInt(periodUs)]

@@ -3,15 +3,15 @@ import type { Meter } from '../algorithms/algorithm.ts'
 import { blocking, blockMeter, firstBlockCost, growingBlockMeter } from '../algorithms/block.ts'
 import { concurrency } from '../algorithms/concurrency.ts'
 import type { Charge } from '../stores/charge.ts'
+import { LEASE_MS } from '../stores/held-slots.ts'
 import { type LocalCharge, localCharge, MemoryStore } from '../stores/memory/memory-store.ts'
 import { refundLocal } from '../stores/memory/refund-local.ts'
 import { resetsSoFar, type Table } from '../stores/memory/table.ts'
-import { LEASE_MS, type RedisCharge, type RedisCounter, redisCharge } from '../stores/redis/counter.ts'
-import { RedisStore } from '../stores/redis/redis-store.ts'
-import type { SendCommand } from '../stores/redis/send-command.ts'
+import { type FleetCharge, type FleetCounter, fleetCharge } from '../stores/store.ts'
 import { subjects } from './subject.ts'
 import { costFrom, type Dice, nextMoment, pick, startFrom } from './walk.ts'
 import { WalkReservations } from './walk-reservations.ts'
+import type { CreateWalkedStore, WalkedStore } from './walked-store.ts'
 
 /** The algorithms that a walk can count by. */
 export const walkAlgorithms: readonly string[] = [...Object.keys(subjects), 'concurrency']
@@ -22,7 +22,7 @@ const blockMeters = [blockMeter, growingBlockMeter({ firstMs: 7, factor: 1.7, ma
 
 interface Counted {
   readonly table: Table
-  readonly counter: RedisCounter
+  readonly counter: FleetCounter
 }
 
 interface Rule extends Counted {
@@ -52,7 +52,7 @@ interface Asked extends Counted {
 }
 
 export interface StoreWalkOptions {
-  readonly send: SendCommand
+  readonly create: CreateWalkedStore
   readonly prefix: string
   readonly start: number
   /** Versions of rules are kept for a while after a change; default: they are forgotten at once. */
@@ -64,12 +64,12 @@ export interface StoreWalkOptions {
 }
 
 /**
- * One and the same random walk on memory and Redis: calls alone and together, refunds, costs settled up and down, reservations that
+ * One and the same random walk on memory and a shared store: calls alone and together, refunds, costs settled up and down, reservations that
  * are settled, released or left to end, resets, blocks, and rules that change their limits, levels and algorithms. Every answer of the one is compared with the other's.
  */
 export class StoreWalk {
   readonly #memory = new MemoryStore()
-  readonly #redis: RedisStore
+  readonly #store: WalkedStore
   readonly #rules: Rule[]
   readonly #usedAlgorithms: Set<string>[]
   readonly #end: number
@@ -79,16 +79,13 @@ export class StoreWalk {
   #now: number
   #retryUs = 0
 
-  constructor({ send, prefix, start, keepsVersions = false, algorithms, rules }: StoreWalkOptions) {
+  constructor({ create, prefix, start, keepsVersions = false, algorithms, rules }: StoreWalkOptions) {
     this.#now = startFrom(start)
     // no process renews leases here, and in memory none ends
     this.#end = this.#now + LEASE_MS * 1000 - 1000
     this.#keepsVersions = keepsVersions
-    this.#redis = new RedisStore(send, {
-      ...{ prefix, now: () => this.#now },
-      forgetsLimits: !keepsVersions,
-    })
-    this.#reservations = new WalkReservations(this.#memory, this.#redis)
+    this.#store = create({ prefix, now: () => this.#now, forgetsLimits: !keepsVersions })
+    this.#reservations = new WalkReservations(this.#memory, this.#store)
     this.#usedAlgorithms = rules.map((_, i) => new Set([pick(algorithms, i)]))
     this.#rules = rules.map((dice, i) => this.#createRule(`rule${i}`, pick(algorithms, i), dice))
   }
@@ -135,7 +132,7 @@ export class StoreWalk {
   }
 
   close(): void {
-    this.#redis.close()
+    this.#store.close()
   }
 
   #createRule(id: string, algorithm: string, dice: Dice): Rule {
@@ -147,10 +144,10 @@ export class StoreWalk {
     return {
       ...{ id, algorithm, enforced, timeoutUs, meters },
       table: this.#memory.createTable(id, meters),
-      counter: this.#redis.createCounter({ id, algorithm, enforced, meters }),
+      counter: this.#store.createCounter({ id, algorithm, enforced, meters }),
       gate: {
         table: this.#memory.createTable(`${id} block`, gateRule.meters),
-        counter: this.#redis.createCounter(gateRule),
+        counter: this.#store.createCounter(gateRule),
       },
     }
   }
@@ -179,10 +176,10 @@ export class StoreWalk {
     const locals = asked.map(({ table, key, cost, enforced, mayWait }): LocalCharge => {
       return { ...localCharge(table), key, cost, enforced, mayWait }
     })
-    const shared = asked.map(({ counter, key, cost, enforced, mayWait }): RedisCharge => {
+    const shared = asked.map(({ counter, key, cost, enforced, mayWait }): FleetCharge => {
       const reserves = holdUs > 0 && cost > 0 && !counter.needsRelease
       return {
-        ...redisCharge(counter),
+        ...fleetCharge(counter),
         ...{ key, cost, enforced, mayWait },
         ...(reserves && { holdUs, reservation: id }),
       }
@@ -190,7 +187,7 @@ export class StoreWalk {
     const resetsBefore = resetsSoFar()
     const allowed = this.#memory[what](locals, locals.length, this.#now)
     const expected = { allowed, now: this.#now, charges: locals.map(seen) }
-    const answer = await this.#redis[what](shared)
+    const answer = await this.#store[what](shared)
     assert.deepStrictEqual({ allowed: answer.allowed, now: answer.now, charges: shared.map(seen) }, expected)
     const retryUs = Math.max(...locals.map(({ wait }) => wait))
     // a changed limit may need thousands of years, which no clock counts in microseconds
@@ -211,17 +208,17 @@ export class StoreWalk {
     const last = this.#receipts.length - 1
     if (last < 0) return
     const [receipt] = this.#receipts.splice(which % 3 > 0 ? last : which % (last + 1), 1)
-    const { counter, key, moment, wait } = receipt!
+    const { counter, key, moment, wait, resetsBefore } = receipt!
     const cost = Math.max(1, receipt!.cost - (share % receipt!.cost))
     if (cost < receipt!.cost) this.#receipts.push({ ...receipt!, cost: receipt!.cost - cost })
-    this.#redis.giveBack([{ counter, key, cost, moment, wait }])
+    this.#store.giveBack([{ counter, key, cost, moment, wait, resetsBefore }])
     refundLocal({ ...receipt!, cost }, this.#now, 'all')
     await this.#arrival(this.#rules.find(({ table }) => table === receipt!.table)!.counter)
   }
 
   /** Resolves when a refund has arrived. No caller waits for it; the next question is answered after it. */
-  async #arrival(counter: RedisCounter): Promise<void> {
-    await this.#redis.look([redisCharge(counter)])
+  async #arrival(counter: FleetCounter): Promise<void> {
+    await this.#store.look([fleetCharge(counter)])
   }
 
   /** Charges more to a call that was admitted, as far as there is room. */
@@ -229,8 +226,8 @@ export class StoreWalk {
     const receipt = this.#receipts[which % Math.max(1, this.#receipts.length)]
     if (!receipt || receipt.counter.needsRelease) return
     const { table, key } = receipt
-    const { counter } = this.#rules.find(rule => rule.table === table)!
-    const charge: Asked = { table, counter, key, cost: missing, enforced: counter.enforced, mayWait: false }
+    const { counter, enforced } = this.#rules.find(rule => rule.table === table)!
+    const charge: Asked = { table, counter, key, cost: missing, enforced, mayWait: false }
     const { locals } = await this.#ask([charge], 'take')
     const room = Math.min(missing, ...locals[0]!.remaining)
     if (!locals[0]!.fits && room > 0) await this.#ask([{ ...charge, cost: room }], 'take')
@@ -239,9 +236,7 @@ export class StoreWalk {
   async #reset({ table, counter }: Counted, key: string): Promise<void> {
     this.#reservations.forget(table, key)
     table.reset(key)
-    await this.#redis.reset(counter, key)
-    // by the clock of Redis a charge of the same microsecond may have come before
-    this.#now++
+    await this.#store.reset(counter, key)
   }
 
   /** Ends a block; as a limiter does it, with what the rule has counted, or alone. */
@@ -260,8 +255,8 @@ export class StoreWalk {
     const rule = this.#rules[place]!
     await this.#reservations.settleAll(rule.table, this.#now)
     const meters = metersOf(rule.algorithm, limitsFrom(dice[2]!, dice), dice, rule.timeoutUs)
-    const counter = this.#redis.createCounter({ ...rule, meters })
-    await this.#redis.continued()
+    const counter = this.#store.createCounter({ ...rule, meters })
+    await this.#store.continued()
     rule.table.adopt(meters, this.#now, { keepsPast: this.#keepsVersions })
     this.#rules[place] = { ...rule, meters, counter }
     await this.#arrival(counter)
@@ -274,6 +269,8 @@ export class StoreWalk {
     if (algorithm === undefined) return
     used.add(algorithm)
     const before = this.#rules[place]!
+    // a call that waits by another algorithm is known to its version as long as that is kept, and so is a reset since: not so to this walk
+    this.#receipts = this.#receipts.filter(({ table, moment }) => table !== before.table || moment <= this.#now)
     if (algorithm !== 'concurrency' && before.algorithm !== 'concurrency') {
       this.#rules[place] = { ...before, algorithm }
       return this.#change(place, dice)
@@ -284,7 +281,7 @@ export class StoreWalk {
     const { gate, ...rule } = this.#createRule(id, algorithm, dice)
     this.#rules[place] = { ...rule, gate }
     // Redis would go on with calls that the rule has counted before it counted slots, which memory has forgotten
-    for (const { counter } of [rule, gate]) for (const key of KEYS) await this.#redis.reset(counter, key)
+    for (const { counter } of [rule, gate]) for (const key of KEYS) await this.#store.reset(counter, key)
     this.#now++
   }
 }

@@ -9,6 +9,7 @@ import { tokenBucket } from '../algorithms/token-bucket.ts'
 import { warmUp } from '../algorithms/warm-up.ts'
 import { CALENDAR_UNITS, USUAL_MS } from '../common/calendar-unit.ts'
 import {
+  alignedOracle,
   bucketOracle,
   intervalOracle,
   logOracle,
@@ -153,6 +154,20 @@ export const subjects: Readonly<Record<string, SubjectMaker>> = {
     }
   },
 
+  'token-bucket by the clock': (dice, [burstDie = 0, startDie = 0], timeoutUs = 0) => {
+    const limit = limitFrom(dice, LARGEST)
+    const burst = pick([limit.count, 1, 2, 3, 17, limit.count * 3], burstDie)
+    const start = pick(['full', 'full', 'empty'], startDie)
+    const periodUs = limit.periodMs * 1000
+    return {
+      ...{ limit, most: burst },
+      meter: tokenBucket.meter(limit, { burst, start, refill: 'aligned' }, waitOptions(timeoutUs)),
+      oracle:
+        start === 'full' ? alignedOracle({ count: limit.count, periodUs, maxWaitUs: timeoutUs }, burst) : undefined,
+      assertBound: admitted => assertAlignedBound(admitted, burst, limit),
+    }
+  },
+
   'leaky-bucket': (dice, [burstDie = 0, delayDie = 0], timeoutUs) => {
     const limit = limitFrom(dice, LARGEST)
     const burst = pick([0, 1, 2, 5, 30, limit.count], burstDie)
@@ -219,6 +234,19 @@ function assertIntervalBound(admitted: readonly Admission[], burst: number, { co
     for (const { moment, cost } of admitted.slice(from)) {
       total += cost
       const most = burst + count * Math.ceil((moment - start) / (periodMs * 1000))
+      assert.ok(total <= most, `${total} of ${most} with a burst of ${burst} within ${moment - start} µs`)
+    }
+  }
+}
+
+/** Allows at most burst + count for every end of a period in an interval. */
+function assertAlignedBound(admitted: readonly Admission[], burst: number, { count, periodMs }: Limit): void {
+  const periodOf = (moment: number): number => Math.floor(moment / (periodMs * 1000))
+  for (const [from, { moment: start }] of admitted.entries()) {
+    let total = 0
+    for (const { moment, cost } of admitted.slice(from)) {
+      total += cost
+      const most = burst + count * (periodOf(moment) - periodOf(start))
       assert.ok(total <= most, `${total} of ${most} with a burst of ${burst} within ${moment - start} µs`)
     }
   }

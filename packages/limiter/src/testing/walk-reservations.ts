@@ -3,16 +3,15 @@ import type { MemoryStore } from '../stores/memory/memory-store.ts'
 import { refundLocal } from '../stores/memory/refund-local.ts'
 import type { Table } from '../stores/memory/table.ts'
 import { OpenReservations } from '../stores/open-reservations.ts'
-import type { RedisCounter } from '../stores/redis/counter.ts'
-import type { RedisStore } from '../stores/redis/redis-store.ts'
-import type { FleetSettlement } from '../stores/store.ts'
+import type { FleetCounter, FleetSettlement } from '../stores/store.ts'
 import { type Dice, pick } from './walk.ts'
+import type { WalkedStore } from './walked-store.ts'
 
 /** A charge that both stores have reserved. */
 export interface WalkReservation {
   readonly id: number
   readonly table: Table
-  readonly counter: RedisCounter
+  readonly counter: FleetCounter
   readonly key: string
   readonly cost: number
   readonly moment: number
@@ -31,15 +30,15 @@ const SETTLED_US = 60_000_000
 /** The reservations of a walk: settled at less, as much or more, released, settled twice, or left to end. */
 export class WalkReservations {
   readonly #memory: MemoryStore
-  readonly #redis: RedisStore
+  readonly #store: WalkedStore
   readonly #open = new OpenReservations<WalkReservation>()
   #known: WalkReservation[] = []
   #sent: { readonly settlement: FleetSettlement; readonly before: number }[] = []
   #lastId = 1
 
-  constructor(memory: MemoryStore, redis: RedisStore) {
+  constructor(memory: MemoryStore, store: WalkedStore) {
     this.#memory = memory
-    this.#redis = redis
+    this.#store = store
   }
 
   /** Returns the terms of a call that reserves; most calls do not. */
@@ -75,7 +74,7 @@ export class WalkReservations {
   async repeat([, who = 0]: Dice, now: number): Promise<void> {
     this.#sent = this.#sent.filter(({ before }) => now < before)
     const sent = this.#sent[who % Math.max(1, this.#sent.length)]
-    if (sent) await this.#redis.settle([sent.settlement])
+    if (sent) await this.#store.settle([sent.settlement])
   }
 
   /** Settles all of a rule, since it is about to change. */
@@ -87,7 +86,7 @@ export class WalkReservations {
     // Redis writes down what has ended
     for (const { counter, key } of all) {
       const nothing = { cost: 0, actual: 0, until: 0, moment: now, reservation: 0, overrun: 'debt' } as const
-      await this.#redis.settle([{ counter, key, ...nothing }])
+      await this.#store.settle([{ counter, key, ...nothing }])
     }
   }
 
@@ -101,7 +100,7 @@ export class WalkReservations {
   }
 
   async #settleAt(one: WalkReservation, actual: number, overrun: Overrun, now: number): Promise<void> {
-    const { id, table, counter, key, cost, moment, wait, until, status } = one
+    const { id, table, counter, key, cost, moment, wait, until, status, resetsBefore } = one
     this.#open.delete(one)
     one.status = 'settled'
     const reserved = status === 'open' ? cost : 0
@@ -109,8 +108,8 @@ export class WalkReservations {
       // nothing of it is counted any more
     } else if (actual < reserved) refundLocal({ ...one, cost: reserved - actual }, now, 'all')
     else if (actual > reserved) this.#memory.overdraw(table, key, now, actual - reserved, overrun)
-    const settlement = { counter, key, cost, moment, wait, reservation: id, until, actual, overrun }
+    const settlement = { counter, key, cost, moment, wait, reservation: id, until, actual, overrun, resetsBefore }
     this.#sent.push({ settlement, before: status === 'open' ? until : now + SETTLED_US })
-    await this.#redis.settle([settlement])
+    await this.#store.settle([settlement])
   }
 }

@@ -35,15 +35,21 @@ export class FrameReader {
   }
 
   read(chunk: Buffer, sink: FrameSink): void {
-    let at = 0
+    for (let at = 0; at < chunk.length; ) at = this.readFrame(chunk, sink, at)
+  }
+
+  /** Reads to the end of one frame, or of the bytes; returns the place behind what was read. */
+  readFrame(chunk: Buffer, sink: FrameSink, from = 0): number {
+    let at = from
     while (at < chunk.length) {
       if (this.#isInPayload) {
         const size = Math.min(this.#left, chunk.length - at)
         sink.onPayload(chunk.subarray(at, at + size))
         at += size
         this.#left -= size
-        if (this.#left === 0) this.#end(sink)
-        continue
+        if (this.#left > 0) continue
+        this.#end(sink)
+        return at
       }
       this.#head[this.#have++] = chunk[at++]!
       if (this.#have < 2 || this.#have < this.#headSize()) continue
@@ -54,8 +60,11 @@ export class FrameReader {
         { isLast: (first & 0x80) !== 0, isCompressed: (first & 0x40) !== 0, opcode: first & 0x0f },
         Buffer.from(this.#head.subarray(0, this.#have)),
       )
-      if (this.#left === 0) this.#end(sink)
+      if (this.#left > 0) continue
+      this.#end(sink)
+      return at
     }
+    return at
   }
 
   #end(sink: FrameSink): void {

@@ -236,7 +236,11 @@ class MessageRelay implements FrameSink {
       return
     }
     this.#fromService.read(chunk, ignore)
-    if (this.#near.write(chunk)) return
+    this.#writeBack(chunk)
+  }
+
+  #writeBack(bytes: Buffer): void {
+    if (this.#near.write(bytes)) return
     this.#far.pause()
     this.#near.once('drain', () => this.#far.resume())
   }
@@ -260,12 +264,9 @@ class MessageRelay implements FrameSink {
 
   /** Sends the rest of the frame that was begun, and then the close frame. */
   #leaveAfter(chunk: Buffer): void {
-    for (let at = 0; at < chunk.length && !this.#near.writableEnded; at++) {
-      const byte = chunk.subarray(at, at + 1)
-      this.#fromService.read(byte, ignore)
-      this.#near.write(byte)
-      if (this.#fromService.isBetweenFrames) this.#leave()
-    }
+    if (this.#near.writableEnded) return
+    this.#writeBack(chunk.subarray(0, this.#fromService.readFrame(chunk, ignore)))
+    if (this.#fromService.isBetweenFrames) this.#leave()
   }
 
   #leave(): void {

@@ -8,6 +8,7 @@ import {
 } from 'node:tls'
 import { type Repeated, repeat } from 'diana-limiter/gateway'
 import type { TlsSettings } from '../../settings/tls-settings.ts'
+import { isPeerGone } from '../gone-peer.ts'
 import { CertificateNames, namesOf } from './certificate-names.ts'
 import { FileChanges } from './file-changes.ts'
 import { chainWarnings, readAuthorities, readPair, readRevocations } from './pem.ts'
@@ -60,14 +61,15 @@ export class ServerTls {
   }
 
   /**
-   * Follows the files for a server that was made with these options, and refuses callers without a valid certificate. Comes last:
-   * it must see connections before the listeners that are there by then.
+   * Follows the files for a server that was made with these options, and refuses callers without a valid certificate, and those that
+   * have left already. Comes last: it must see connections before the listeners that are there by then.
    */
   attach(server: Server): void {
     this.#repeated = repeat('files of certificates', lookEveryMs, () => this.#lookAgain(server))
     // if certificates are not required, Node leaves the refusal of wrong ones to its user
     server.prependListener('secureConnection', socket => {
-      if (this.#settings.clients && !socket.authorized && socket.getPeerX509Certificate()) socket.destroy()
+      if (isPeerGone(socket, server)) socket.destroy()
+      else if (this.#settings.clients && !socket.authorized && socket.getPeerX509Certificate()) socket.destroy()
     })
   }
 

@@ -1,6 +1,7 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { canonicalAddress } from 'diana-limiter/gateway'
+import { isPeerGone } from '../../http/gone-peer.ts'
 import type { CallerLimits } from '../../settings/gateway-settings.ts'
 import { problemText } from '../problem.ts'
 
@@ -32,7 +33,8 @@ export class CallerConnections {
     const listeners = server.listeners('connection') as ((this: Server, socket: Socket) => void)[]
     server.removeAllListeners('connection')
     server.on('connection', (socket: Socket) => {
-      if (this.#admit(socket)) for (const listener of listeners) listener.call(server, socket)
+      if (isPeerGone(socket, server)) socket.destroy()
+      else if (this.#admit(socket)) for (const listener of listeners) listener.call(server, socket)
     })
   }
 

@@ -3,6 +3,7 @@ import { createServer, type Http2Server, type ServerHttp2Session } from 'node:ht
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { visitAll } from 'diana-limiter/gateway'
+import { outliveStreams } from '../../http/http2/ended-sessions.ts'
 import { callerProbe, SessionProbes } from '../../http/http2/session-probes.ts'
 import { maxSentHeaderBytes } from '../../http/http2/single-headers.ts'
 import { waitToContinue } from '../../http/message-headers.ts'
@@ -128,6 +129,7 @@ export class CallerSessions {
       timer = setTimeout(() => closeSoon(session), this.#options.idleMs)
     }
     this.#sessions.set(session, calls)
+    outliveStreams(session)
     session.on('error', () => {})
     // one caller of a proxy must not end the calls of the others, which come over the same connection
     if (this.#options.isProxy(session.socket.remoteAddress ?? '')) renewAfterResets(session, socketOf(session)!)

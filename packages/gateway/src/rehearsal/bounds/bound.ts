@@ -15,6 +15,8 @@ export interface Reached {
   readonly bursts: readonly Burst[]
 }
 
+export type Schedules = Readonly<Partial<Record<Interval, Reached>>>
+
 export interface RuleBound {
   readonly rule: string
   /** The amounts of one key; those of all keys together follow. Null means no bound. */
@@ -23,7 +25,7 @@ export interface RuleBound {
   readonly unbounded?: string | undefined
   readonly freeKeys: readonly { readonly dimension: string; readonly why: string }[]
   readonly notes: readonly string[]
-  readonly schedules: Readonly<Partial<Record<Interval, Reached>>>
+  readonly schedules: Schedules
 }
 
 /** The most that rules let pass, and what is odd about them. */
@@ -34,6 +36,7 @@ export interface BoundReport {
     readonly allCallers: Amounts
     /** Calls that nothing bounds, and why. */
     readonly open: { readonly oneCaller: readonly OpenClass[]; readonly allCallers: readonly OpenClass[] }
+    readonly schedules: { readonly oneCaller: Schedules; readonly allCallers: Schedules }
   }
   readonly findings: readonly Finding[]
 }
@@ -49,30 +52,38 @@ const MOST_SCHEDULED = 100
 
 /** Computes what rules let pass in any second, minute, hour and day. */
 export async function boundOf(document: RuleDocument, options: BoundOptions = {}): Promise<BoundReport> {
-  const { rules, classes } = await compileBounds(document, options)
-  const ofCaller = new WholeSet(classes, rules, 'caller')
-  const ofAll = new WholeSet(classes, rules, 'all')
+  const nowMs = options.nowMs ?? Date.now()
+  const { rules, classes, messages } = await compileBounds(document, { ...options, nowMs })
+  const nowUs = Math.floor(nowMs) * 1000
+  const ofCaller = new WholeSet(classes, rules, 'caller', nowUs)
+  const ofAll = new WholeSet(classes, rules, 'all', nowUs)
+  const isSmall = rules.length <= MOST_SCHEDULED
   return {
-    rules: rules.map(one => ruleBoundOf(one, rules.length <= MOST_SCHEDULED)),
+    rules: rules.map(one => ruleBoundOf(one, isSmall)),
     together: {
       oneCaller: amounts(us => ofCaller.most(us)),
       allCallers: amounts(us => ofAll.most(us)),
       open: { oneCaller: ofCaller.open, allCallers: ofAll.open },
+      schedules: { oneCaller: schedulesOf(ofCaller, isSmall), allCallers: schedulesOf(ofAll, isSmall) },
     },
-    findings: findingsOf(document, rules, classes),
+    findings: findingsOf(document, rules, [...classes, ...messages]),
   }
 }
 
 /** Returns what is odd about rules, without the numbers. */
 export async function oddities(document: RuleDocument, options: BoundOptions = {}): Promise<readonly Finding[]> {
-  const { rules, classes } = await compileBounds(document, options)
-  return findingsOf(document, rules, classes)
+  const { rules, classes, messages } = await compileBounds(document, options)
+  return findingsOf(document, rules, [...classes, ...messages])
 }
 
 async function compileBounds(
   document: RuleDocument,
   { nowMs = Date.now(), extensions }: BoundOptions,
-): Promise<{ readonly rules: readonly BoundedRule[]; readonly classes: readonly CallClass[] }> {
+): Promise<{
+  readonly rules: readonly BoundedRule[]
+  readonly classes: readonly CallClass[]
+  readonly messages: readonly CallClass[]
+}> {
   const nowUs = Math.floor(nowMs) * 1000
   const replay = await createReplayLimiter(document, { extensions, clock: () => nowUs / 1000 })
   try {
@@ -81,19 +92,24 @@ async function compileBounds(
       const one = compiled.get(rule.id)
       return one === undefined ? [] : [new BoundedRule(rule, one, document, nowUs)]
     })
-    return { rules, classes: classesOf(document, replay) }
+    return { rules, classes: classesOf(document, replay), messages: classesOf(document, replay, true) }
   } finally {
     await replay.limiter.close()
   }
 }
 
-function ruleBoundOf(one: BoundedRule, withSchedules: boolean): RuleBound {
+/** Finds schedules for all intervals, or none. */
+function schedulesOf(one: BoundedRule | WholeSet, isWanted: boolean): Schedules {
   const schedules: Partial<Record<Interval, Reached>> = {}
-  for (const interval of withSchedules ? intervals : []) {
+  for (const interval of isWanted ? intervals : []) {
     const found = one.schedule(INTERVALS[interval])
     if (found === undefined) continue
     schedules[interval] = { calls: found.reached, begins: momentOf(found.startUs), bursts: found.bursts.slice(0, 100) }
   }
+  return schedules
+}
+
+function ruleBoundOf(one: BoundedRule, withSchedules: boolean): RuleBound {
   return {
     rule: one.rule.id,
     oneCaller: amounts(us => one.most(us)),
@@ -101,7 +117,7 @@ function ruleBoundOf(one: BoundedRule, withSchedules: boolean): RuleBound {
     ...(one.unbounded !== undefined && { unbounded: one.unbounded }),
     freeKeys: one.free,
     notes: one.notes,
-    schedules,
+    schedules: schedulesOf(one, withSchedules),
   }
 }
 

@@ -1,4 +1,4 @@
-import type { BoundReport, Reached, RuleBound } from './bound.ts'
+import type { BoundReport, Reached, RuleBound, Schedules } from './bound.ts'
 import { lengthInWords } from './findings.ts'
 import { type Amounts, INTERVALS, intervals } from './rule-bounds.ts'
 
@@ -11,8 +11,10 @@ export function boundLines({ rules, together, findings }: BoundReport): string[]
   for (const one of rules) lines.push(...ruleLines(one))
   lines.push('', row('all rules together, one caller', together.oneCaller))
   lines.push(...together.open.oneCaller.slice(0, 3).map(({ call, why }) => `  nothing bounds ${call}: ${why}`))
+  lines.push(...scheduleLine(together.schedules.oneCaller))
   lines.push(row('all rules together, all callers', together.allCallers))
   lines.push(...together.open.allCallers.slice(0, 3).map(({ call, why }) => `  nothing bounds ${call}: ${why}`))
+  lines.push(...scheduleLine(together.schedules.allCallers))
   const faults = findings.filter(({ isFault }) => isFault)
   const others = findings.filter(({ isFault }) => !isFault)
   if (findings.length > 0) lines.push('')
@@ -28,11 +30,16 @@ function ruleLines({ rule, oneCaller, allCallers, unbounded, freeKeys, notes, sc
   if (unbounded !== undefined) lines.push(`  no bound: ${unbounded}`)
   for (const { dimension, why } of freeKeys) lines.push(`  ${dimension} can be chosen freely: ${why}`)
   for (const note of notes) lines.push(`  note: ${note}`)
+  lines.push(...scheduleLine(schedules))
+  return lines
+}
+
+/** Writes the schedule of the shortest interval in which there are calls at several moments. */
+function scheduleLine(schedules: Schedules): string[] {
   const interval =
     intervals.find(name => (schedules[name]?.bursts.length ?? 0) > 1) ?? intervals.find(name => schedules[name])
-  if (interval !== undefined)
-    lines.push(`  in ${lengthInWords(INTERVALS[interval])}: ${scheduleInWords(schedules[interval]!)}`)
-  return lines
+  if (interval === undefined) return []
+  return [`  in ${lengthInWords(INTERVALS[interval])}: ${scheduleInWords(schedules[interval]!)}`]
 }
 
 function row(name: string, amounts: Amounts): string {

@@ -118,6 +118,7 @@ export class BoundedRule {
     if (cost !== 1) notes.push(`each call costs ${cost}`)
     else if (rule.cost !== undefined)
       notes.push('numbers are permits: the cost of a call differs, and a call of cost 1 is assumed')
+    if (rule.match.websocket !== undefined) notes.push('numbers are messages of WebSockets, not calls')
     if (rule.credit) notes.push('credit: permits that are granted come on top')
     if (rule.plans?.from !== undefined || rule.plans?.overrides)
       notes.push('limits from outside the file are not part of the numbers')

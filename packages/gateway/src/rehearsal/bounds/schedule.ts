@@ -1,5 +1,6 @@
 import type { CompiledRule } from 'diana-limiter/gateway'
 import { startsFrom } from './calendar-starts.ts'
+import { curveOf, mostOf } from './curve.ts'
 
 type Meter = CompiledRule['meters'][number]
 
@@ -17,11 +18,13 @@ export interface Schedule {
   readonly startUs: number
 }
 
-const MOST_BURSTS = 20_000
+const MOST_BURSTS = 30_000
 /** The bursts after which it is known whether all of them are more than MOST_BURSTS. */
 const SAMPLE_BURSTS = 500
 const KEPT_BURSTS = 1000
-const WARM_CALLS = 5000
+/** A limiter is warm when this number of calls takes as long as the calls before. */
+const WARM_CALLS = 500
+const MOST_WARM_CALLS = 200_000
 
 /** Returns the schedule of calls that gets most out of these meters in an interval, found with the meters themselves. */
 export function findSchedule(
@@ -30,11 +33,14 @@ export function findSchedule(
   cost: number,
   nowUs: number,
 ): Schedule | undefined {
+  const curves = meters.flatMap(meter => curveOf(meter, cost, nowUs) ?? [])
+  const bound = mostOf(curves, lengthUs)
   let best: Schedule | undefined
   for (const beginning of beginnings(meters, lengthUs, cost, nowUs)) {
     for (const isPatient of [true, false]) {
-      const found = play(meters, beginning, lengthUs, cost, isPatient)
+      const found = play(meters, { ...beginning, bound }, lengthUs, cost, isPatient)
       if (found !== undefined && (best === undefined || found.reached > best.reached)) best = found
+      if (best !== undefined && best.reached >= bound) return best
     }
   }
   return best
@@ -44,21 +50,28 @@ interface Beginning {
   readonly startUs: number
   /** The time between a single early call and the interval. */
   readonly early?: number | undefined
-  /** The number of calls that come before, as fast as they pass: a limiter that warms up is warm then. */
-  readonly warm?: number | undefined
+  /** The most calls that can pass, as far as it is known. */
+  readonly bound?: number | undefined
+  /** True if calls come before, as fast as they pass, until a limiter that warms up is warm. */
+  readonly isWarm?: boolean | undefined
 }
 
 /** Returns moments at which intervals may begin: any, or just before the end of a window of the clock, or of one that a call has begun. */
 function beginnings(meters: readonly Meter[], lengthUs: number, cost: number, nowUs: number): Beginning[] {
   const found: Beginning[] = [{ startUs: nowUs }]
-  if (meters.some(({ rate }) => rate?.envelope?.onlyForCost1)) found.push({ startUs: nowUs, warm: WARM_CALLS })
+  if (meters.some(({ rate }) => rate?.envelope?.onlyForCost1)) found.push({ startUs: nowUs, isWarm: true })
+  const clockEnds: { readonly end: number; readonly aheads: readonly number[] }[] = []
+  const firstCallPeriods: number[] = []
   for (const meter of meters) {
     const envelope = meter.rate?.envelope
     if (envelope?.most !== undefined) {
-      const period = periodOf(meter, cost)
+      const period = periodOf(meter, cost, nowUs)
       if (period === undefined) continue
+      firstCallPeriods.push(period)
       const filled = timeToFill(meters, meter, nowUs, cost)
       for (const ahead of new Set([0, filled])) {
+        // a period that the clock begins
+        if (ahead < period) found.push({ startUs: nowUs + period - 1 - ahead })
         if (ahead < Math.min(period - 1, lengthUs)) found.push({ startUs: nowUs, early: period - 1 - ahead })
       }
       continue
@@ -69,18 +82,24 @@ function beginnings(meters: readonly Meter[], lengthUs: number, cost: number, no
         ? [nextMultiple(nowUs, envelope.ceiling.periodUs)]
         : nextStarts(envelope.ceiling.startOf, envelope.ceiling.periodUs, lengthUs, nowUs)
     for (const end of ends) {
-      found.push({ startUs: end - 1 })
       const filled = timeToFill(meters, meter, end, cost)
-      if (filled > 0 && filled < lengthUs) found.push({ startUs: end - 1 - filled })
+      clockEnds.push({ end, aheads: filled > 0 && filled < lengthUs ? [0, filled] : [0] })
+    }
+  }
+  for (const { end, aheads } of clockEnds) {
+    for (const ahead of aheads) {
+      found.push({ startUs: end - 1 - ahead })
+      // windows that a call begins may end at the same moment
+      for (const period of firstCallPeriods)
+        if (ahead < period - 1) found.push({ startUs: end - 1 - ahead, early: period - 1 - ahead })
     }
   }
   return found
 }
 
-/** Returns the time until a meter that was used once is as it was; for those that begin a period with a call. */
-function periodOf(meter: Meter, cost: number): number | undefined {
+/** Returns the time until a meter that is used once is as it was: until the period ends that a call or the clock has begun. */
+function periodOf(meter: Meter, cost: number, now: number): number | undefined {
   const state = new Float64Array(meter.slots)
-  const now = 1e15
   meter.take(state, 0, now, cost, 0)
   const period = meter.idleAt(state, 0) - now
   return period > 1 ? period : undefined
@@ -116,7 +135,7 @@ function timeToFill(meters: readonly Meter[], filled: Meter, beforeUs: number, c
 
 function play(
   meters: readonly Meter[],
-  { startUs: givenUs, early, warm = 0 }: Beginning,
+  { startUs: givenUs, early, isWarm = false, bound = Number.POSITIVE_INFINITY }: Beginning,
   lengthUs: number,
   cost: number,
   isPatient: boolean,
@@ -135,11 +154,17 @@ function play(
   const room = (now: number): number =>
     Math.max(0, Math.floor(Math.min(...meters.map((meter, index) => meter.remaining(states[index]!, 0, now))) / cost))
   let startUs = givenUs
-  for (let calls = 0; calls < warm; calls++) {
+  let [before, from] = [0, startUs]
+  for (let calls = 1; isWarm && calls <= MOST_WARM_CALLS; calls++) {
     take(startUs, 1)
     const wait = Math.max(...meters.map((meter, index) => meter.delay(states[index]!, 0, startUs, cost)))
     if (!Number.isFinite(wait)) return undefined
     startUs += Math.max(1, wait)
+    if (calls % WARM_CALLS > 0) continue
+    // moments are whole microseconds
+    if (Math.abs(startUs - from - before) <= 2) break
+    before = startUs - from
+    from = startUs
   }
   if (early !== undefined) {
     for (const [index, meter] of meters.entries())
@@ -162,7 +187,7 @@ function play(
     if (now >= lastUs || reached >= enough) return { reached, bursts, startUs }
     const wait = Math.max(1, ...meters.map((meter, index) => delayOf(meter, states[index]!, now, half * cost)))
     if (!Number.isFinite(wait)) return { reached, bursts, startUs }
-    const isKnown = steps === SAMPLE_BURSTS && enough === Number.POSITIVE_INFINITY
+    const isKnown = steps === SAMPLE_BURSTS && enough === Number.POSITIVE_INFINITY && bound > MOST_BURSTS
     if (isKnown && (steps / (now - startUs)) * lengthUs > MOST_BURSTS) return undefined
     now = Math.min(lastUs, now + wait)
   }

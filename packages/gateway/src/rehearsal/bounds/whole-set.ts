@@ -1,6 +1,7 @@
 import { mostOf } from './curve.ts'
 import type { BoundedRule } from './rule-bounds.ts'
 import type { CallClass } from './sample-calls.ts'
+import { findSchedule, type Schedule } from './schedule.ts'
 
 /** A class of calls that nothing bounds. */
 export interface OpenClass {
@@ -18,9 +19,11 @@ export class WholeSet {
   readonly #classes: readonly (readonly BoundedRule[])[]
   readonly open: OpenClass[] = []
   readonly #scope: Scope
+  readonly #nowUs: number
 
-  constructor(classes: readonly CallClass[], rules: readonly BoundedRule[], scope: Scope) {
+  constructor(classes: readonly CallClass[], rules: readonly BoundedRule[], scope: Scope, nowUs: number) {
     this.#scope = scope
+    this.#nowUs = nowUs
     const byId = new Map(rules.map(one => [one.rule.id, one]))
     const bounding: (readonly BoundedRule[])[] = []
     for (const { sample, rules: met } of classes) {
@@ -39,6 +42,22 @@ export class WholeSet {
       bounding.push(own)
     }
     this.#classes = bounding
+  }
+
+  /** Returns calls of the class with the fewest rules that get most out of them; undefined if these do not decide alone. */
+  schedule(lengthUs: number): Schedule | undefined {
+    const [least] = [...this.#classes].sort((one, other) => one.length - other.length)
+    const [first] = least ?? []
+    if (this.open.length > 0 || first === undefined) return undefined
+    const isPlain = (one: BoundedRule): boolean =>
+      one.curves.length > 0 && one.cost === first.cost && (this.#scope === 'caller' || one.keys === 1)
+    if (!least!.every(isPlain)) return undefined
+    return findSchedule(
+      least!.flatMap(({ compiled }) => compiled.meters),
+      lengthUs,
+      first.cost,
+      this.#nowUs,
+    )
   }
 
   most(lengthUs: number): number {

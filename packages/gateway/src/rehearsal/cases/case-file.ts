@@ -51,6 +51,8 @@ export interface Step {
   /** `{n}` stands for the number of the call in its loop, from 1. */
   readonly target: string
   readonly who: Caller
+  /** True if it is a message of the WebSocket that the call has opened. */
+  readonly isMessage?: boolean | undefined
   readonly cost?: number | undefined
   readonly loop: Loop
   readonly takesUs: number

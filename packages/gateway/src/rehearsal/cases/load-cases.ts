@@ -37,6 +37,7 @@ export async function openCases(file: string): Promise<CaseBook> {
     const values = readValues(text, path)
     texts.set(path, values)
     const one = readHead(values, path)
+    mistakes.push(...one.mistakes)
     head ??= one
     for (const name of one.include) {
       const at = one.placeOf('include')

@@ -2,7 +2,7 @@ import type { Mistake } from 'diana-limiter'
 import type { PlacedValues } from 'diana-limiter/schema'
 import type { Caller, Case, Outage, RuleNames, Step } from './case-file.ts'
 import { CALL_WORDS, readCaller, readStep, STEP_WORDS, type StepContext } from './read-step.ts'
-import { durationUs, isMap, type Path, Reader, show } from './reader.ts'
+import { durationUs, isMap, type Path, Reader, safe, show } from './reader.ts'
 
 const FILE_WORDS: readonly string[] = [
   'rules',
@@ -20,8 +20,11 @@ const DEFAULT_BEGIN = Date.UTC(2026, 0, 5, 12)
 const MOST_CASES = 100_000
 const MOST_STEPS = 100_000
 const MOST_PROCESSES = 16
+const MOST_OUTAGES = 100
 /** Every process sends a heartbeat each second, also in virtual time. */
 const LONGEST_FLEET_US = 86_400e6
+/** Microseconds since 1970 are whole numbers up to here. */
+const LAST_US = Date.UTC(2201, 0) * 1000
 
 /** The contents of one file of cases. */
 export interface CaseFile {
@@ -47,7 +50,8 @@ export function readHead(values: PlacedValues, file: string): CaseFileHead {
   const include = list.flatMap((one, index) => {
     return reader.text(one, Array.isArray(given.include) ? ['include', index] : ['include'], 'include') ?? []
   })
-  return { rules, include, mistakes: reader.mistakes, placeOf: word => reader.place([word]) }
+  const mistakes = reader.mistakes.slice(values.mistakes.length)
+  return { rules, include, mistakes, placeOf: word => reader.place([word]) }
 }
 
 /** Reads the cases of a file. `shared` are the callers of files that include it or that it includes. */
@@ -73,6 +77,7 @@ export function readCases(values: PlacedValues, file: string, names: RuleNames, 
     reader.fault([], 'no cases: write cases: and under it a list of cases, each with name and steps')
   }
   const scope = { reader, names, shared, given }
+  if (list.length > MOST_CASES) reader.fault(['cases', MOST_CASES], `more than ${MOST_CASES} cases: use several files`)
   const cases = list.slice(0, MOST_CASES).flatMap((one, index) => readCase(one, ['cases', index], scope) ?? [])
   const seen = new Set<string>()
   for (const { name, place } of cases) {
@@ -96,7 +101,7 @@ function readCase(value: unknown, path: Path, { reader, names, shared, given: fi
   const inherited = (word: string): [value: unknown, path: Path] =>
     given[word] === undefined ? [file[word], [word]] : [given[word], [...path, word]]
   if (given.name === undefined) reader.fault(path, 'this case has no name: say in a few words what it shows')
-  const name = given.name === undefined ? '' : (reader.text(given.name, [...path, 'name'], 'name', 500) ?? '')
+  const name = given.name === undefined ? '' : safe(reader.text(given.name, [...path, 'name'], 'name', 500) ?? '')
   const [count, countPath] = inherited('processes')
   const processes = count === undefined ? 1 : (reader.whole(count, countPath, 'processes', 1, MOST_PROCESSES) ?? 1)
   const outages = readOutages(...inherited('store'), reader)
@@ -105,6 +110,8 @@ function readCase(value: unknown, path: Path, { reader, names, shared, given: fi
   const usual = Object.fromEntries(CALL_WORDS.map(word => [word, inherited(word)]))
   const steps = readSteps(given, path, usual, context)
   const lastUs = endOf(steps.at(-1))
+  if (beginUs + lastUs > LAST_US)
+    reader.fault(path, 'this case ends after the year 2200: begin earlier, or let it last shorter')
   if ((processes > 1 || outages.length > 0) && lastUs > LONGEST_FLEET_US) {
     reader.fault(
       path,
@@ -127,7 +134,9 @@ function readSteps(
   if (given.steps !== undefined && given.table !== undefined) {
     reader.fault([...path, 'table'], 'table stands beside steps: keep one of them')
   }
-  if (rows.length === 0) reader.fault(path, 'this case has no steps: write steps: and a list of calls, or a table:')
+  const isEmpty = [given.steps, given.table].every(one => one === undefined || (Array.isArray(one) && one.length < 1))
+  if (isEmpty || (rows.length === 0 && Array.isArray(given.table) && given.table.length === 1))
+    reader.fault(path, 'this case has no steps: write steps: and a list of calls, or a table:')
   if (rows.length > MOST_STEPS) reader.fault(path, `this case has more than ${MOST_STEPS} steps: use repeat`)
   const steps: Step[] = []
   for (const { words, whereIs, at } of rows.slice(0, MOST_STEPS)) {
@@ -200,7 +209,7 @@ export function endOf(step: Step | undefined): number {
 
 function readOutages(value: unknown, path: Path, reader: Reader): Outage[] {
   const list = value === undefined ? [] : Array.isArray(value) ? value : [value]
-  const outages = list.slice(0, 100).flatMap((one, index) => {
+  const outages = list.slice(0, MOST_OUTAGES).flatMap((one, index) => {
     const [, from, to] = OUTAGE.exec(String(one).trim()) ?? []
     const fromUs = from === undefined ? undefined : durationUs(from)
     const toUs = to === undefined ? Number.POSITIVE_INFINITY : durationUs(to)
@@ -208,7 +217,13 @@ function readOutages(value: unknown, path: Path, reader: Reader): Outage[] {
     const at = Array.isArray(value) ? [...path, index] : path
     return reader.fault(at, `store must be such as down from 10s to 20s, not ${show(one)}`) ?? []
   })
-  return outages.sort((one, other) => one.fromUs - other.fromUs)
+  if (list.length > MOST_OUTAGES)
+    reader.fault(path, `the store is down more than ${MOST_OUTAGES} times: leave some out`)
+  outages.sort((one, other) => one.fromUs - other.fromUs)
+  if (outages.some(({ fromUs }, index) => index > 0 && fromUs < outages[index - 1]!.toUs)) {
+    reader.fault(path, 'two of these times overlap: write them as one')
+  }
+  return outages
 }
 
 function readBegin(value: unknown, path: Path, reader: Reader): number {
@@ -217,7 +232,9 @@ function readBegin(value: unknown, path: Path, reader: Reader): number {
   const ms = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d))?$/.test(text)
     ? Date.parse(text)
     : Number.NaN
-  if (ms >= 0) return ms * 1000
+  // a day that the month does not have would be one of the next month
+  const isDay = new Date(`${text.slice(0, 10)}T00:00Z`).getUTCDate() === Number(text.slice(8, 10))
+  if (ms >= 0 && isDay) return ms * 1000
   reader.fault(path, `begin must be a date, or a moment such as 2026-03-28T12:00:00+01:00, not ${show(value)}`)
   return DEFAULT_BEGIN * 1000
 }

@@ -5,7 +5,7 @@ import { durationUs, isMap, type Path, type Reader, show } from './reader.ts'
 
 /** The words of a step; a case, and a file, may have the same words for all of its steps. */
 export const CALL_WORDS: readonly string[] = [
-  ...['call', 'who', 'headers', 'cost', 'takes', 'ends', 'settle', 'rule', 'process', 'body'],
+  ...['call', 'message', 'who', 'headers', 'cost', 'takes', 'ends', 'settle', 'rule', 'process', 'body'],
 ]
 export const STEP_WORDS: readonly string[] = ['at', 'after', ...CALL_WORDS, 'repeat', 'expect']
 export const CALLER_WORDS: readonly string[] = ['ip', 'host', 'headers', 'attributes']
@@ -50,6 +50,7 @@ export function readStep(
     method,
     target,
     who: { ...who, headers: { ...who.headers, ...headers } },
+    isMessage: readMessage(given.message, whereIs('message'), reader),
     cost: whole('cost', 0, 1_000_000_000),
     loop: readLoop(given.repeat, whereIs('repeat'), reader),
     takesUs,
@@ -60,6 +61,12 @@ export function readStep(
     body: given.body,
     expect: readExpectation(reader, given.expect, given.expect === undefined ? path : whereIs('expect'), names),
   }
+}
+
+function readMessage(value: unknown, path: Path, reader: Reader): boolean {
+  if (value === undefined || typeof value === 'boolean') return value === true
+  reader.fault(path, `message must be true or false, not ${show(value)}`)
+  return false
 }
 
 /** Reads the cost of a call in the end: by all rules, or by rules of their own units. */

@@ -16,7 +16,7 @@ export async function createFleetScene({ document, extensions }: RuleSet, one: C
   const timers = new VirtualTimers()
   const { time } = timers
   time.now = one.beginUs - BEFORE_US
-  const store = new SharedCounts(() => time.now)
+  const store = new SharedCounts()
   const links: { ready: () => void; lost: () => void }[] = []
   const processes: ReplayLimiter[] = []
   timers.install()
@@ -28,8 +28,8 @@ export async function createFleetScene({ document, extensions }: RuleSet, one: C
         extensions,
         clock: () => time.now / 1000,
         fleet: {
-          fleet: store.asStore(),
-          registry: store.asRegistry(`process-${String(index + 1).padStart(2, '0')}`),
+          process: `process-${String(index + 1).padStart(2, '0')}`,
+          store,
           onReady: listener => {
             link.ready = listener
           },

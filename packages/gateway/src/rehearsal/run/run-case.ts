@@ -105,11 +105,9 @@ class CaseRun {
       return
     }
     const process = this.#scene.processes[step.process - 1]!
-    const { cost, rule } = step
-    const options =
-      cost === undefined && rule === undefined
-        ? undefined
-        : { ...(cost !== undefined && { cost }), ...(rule && { rule }) }
+    const { cost, rule, isMessage: message = false } = step
+    const isPlain = cost === undefined && rule === undefined && !message
+    const options = isPlain ? undefined : { ...(cost !== undefined && { cost }), ...(rule && { rule }), message }
     const verdict = process.limiter.decide(call, options)
     if (!(verdict instanceof Promise)) {
       this.#take(step, call, verdict, n, outcome)

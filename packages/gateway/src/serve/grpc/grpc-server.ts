@@ -10,7 +10,9 @@ import {
 import { createServer as createTcpServer, type Server as NetServer, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import { type Repeated, repeat, visitAll } from 'diana-limiter/gateway'
+import { isPeerGone } from '../../http/gone-peer.ts'
 import { grpcTypeOf } from '../../http/grpc/grpc-call.ts'
+import { outliveStreams } from '../../http/http2/ended-sessions.ts'
 import { callerProbe, SessionProbes } from '../../http/http2/session-probes.ts'
 import type { ServerTls } from '../../http/tls/server-tls.ts'
 import { announceEnd } from '../../inbound/http2/shutdown-notice.ts'
@@ -120,6 +122,10 @@ export class GrpcServer {
   }
 
   #accept(socket: Socket): void {
+    if (isPeerGone(socket, this.server)) {
+      socket.destroy()
+      return
+    }
     const { remoteAddress } = socket
     if (!this.#options.mayAsk(socket)) {
       this.#options.onRefused(`${remoteAddress} is not among the peers of trustProxy`)
@@ -146,6 +152,7 @@ export class GrpcServer {
   }
 
   #watch(session: ServerHttp2Session): void {
+    outliveStreams(session)
     session.on('error', ignore)
     session.once('close', () => this.#sessions.delete(session))
     if (this.#isClosing) session.close()

@@ -37,7 +37,7 @@ interface Command {
 
 const anyNumber = 1024
 /** The number of wrong passwords after which a connection is closed. */
-const mostGuesses = 5
+export const mostGuesses = 5
 /** Clients of Redis ask for its version, and choose by it what they send. */
 const redisVersion = '7.0.0'
 const largest = 2 ** 31 - 1
@@ -125,6 +125,11 @@ const byName: ReadonlyMap<string, Command> = new Map(
     [name.toLowerCase(), command],
   ]),
 )
+
+/** True if there is a command of this name. */
+export function isCommand(name: string): boolean {
+  return byName.has(name) || byName.has(name.toUpperCase())
+}
 
 /** Runs a command; whatever is wrong with it is its own answer. */
 export function runCommand(client: RespClient, words: readonly string[], parts: RespParts): Answer {
@@ -220,6 +225,7 @@ function hello(client: RespClient, words: readonly string[], parts: RespParts): 
       at += 3
     } else if (option === 'SETNAME' && at + 1 < words.length) {
       name = words[at + 1]!
+      if (!isClientName(name)) return wrongClientName
       at += 2
     } else return new Failure(`ERR syntax error in HELLO option '${shown(words[at]!)}'`)
   }
@@ -227,7 +233,7 @@ function hello(client: RespClient, words: readonly string[], parts: RespParts): 
     return new Failure('NOAUTH HELLO must be called with the client already authenticated, or with AUTH user password')
   }
   client.version = version
-  if (name !== undefined) client.name = name
+  if (name !== undefined) client.name = name.slice(0, longestName)
   return new Map<string, Reply>([
     ['server', 'diana'],
     ['version', redisVersion],
@@ -252,12 +258,18 @@ function clientCommand(client: RespClient, words: readonly string[]): Answer {
   if (subcommand === 'ID') return client.id
   if (subcommand === 'SETINFO') return ok
   if (subcommand === 'SETNAME' && words.length === 3) {
-    if (!/^[!-~]*$/.test(words[2]!))
-      return new Failure('ERR Client names cannot contain spaces, newlines or special characters.')
-    client.name = words[2]!.slice(0, 100)
+    if (!isClientName(words[2]!)) return wrongClientName
+    client.name = words[2]!.slice(0, longestName)
     return ok
   }
   return new Failure(`ERR unknown subcommand '${shown(words[1]!)}'. There are GETNAME, ID, SETINFO and SETNAME.`)
+}
+
+const longestName = 100
+const wrongClientName = new Failure('ERR Client names cannot contain spaces, newlines or special characters.')
+
+function isClientName(name: string): boolean {
+  return /^[!-~]*$/.test(name)
 }
 
 function listCommands(_: RespClient, words: readonly string[]): Answer {

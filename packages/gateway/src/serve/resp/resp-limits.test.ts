@@ -96,6 +96,37 @@ describe('CL.THROTTLE', () => {
     expect([limited, remaining]).toEqual([1, 0])
   })
 
+  it('blank keys are as many callers as there are spellings', async () => {
+    const { limits } = await limitsAt()
+    const keys = [
+      '',
+      ' ',
+      '  ',
+      '\t',
+      '\u00a0',
+      '=',
+      '= ',
+      '==',
+      '\x01',
+      '\x01 ',
+      'x',
+      ' x',
+      'k'.repeat(200),
+      '='.repeat(200),
+    ]
+    for (const key of keys) {
+      expect(await limits.throttle(key, { burst: 0, count: 1, period: 60 }, 1)).toEqual([0, 1, 0, -1, 60])
+      expect(await limits.throttle(key, { burst: 0, count: 1, period: 60 }, 1)).toEqual([1, 1, 0, 60, 60])
+    }
+  })
+
+  it('commands by rules do not reach the limits that others bring along', async () => {
+    const { limits } = await limitsAt()
+    await limits.throttle('k', { burst: 0, count: 1, period: 60 }, 1)
+    expect(() => limits.valuesOf('cl-throttle')).toThrow('there is no rule "cl-throttle"')
+    expect(await limits.throttle('k', { burst: 0, count: 1, period: 60 }, 1)).toEqual([1, 1, 0, 60, 60])
+  })
+
   it('limits that cannot be counted, and too many different ones, are errors and no refusals', async () => {
     const { limits } = await limitsAt()
     const slow = await limits.throttle('k', { burst: 999_999_998, count: 1, period: 2_000_000_000 }, 1)

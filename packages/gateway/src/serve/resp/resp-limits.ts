@@ -19,6 +19,8 @@ export interface GivenLimit {
 
 /** The rule of limits that commands bring along: no call has it by itself, and its keys are those of the commands. */
 const throttleRule = 'cl-throttle'
+/** The mark of a key that is blank, or that begins with the mark itself. */
+const marked = '='
 /** The most limits that are kept as the rule counts by them. */
 const mostLimits = 1000
 
@@ -39,7 +41,7 @@ export class RespLimits {
   /** Decides by the limit that a command brings along. The same key with another limit continues with what it has used. */
   throttle(key: string, given: GivenLimit, quantity: number): Reply | Promise<Reply> {
     this.#addRule()
-    const call: LimitedCall = { method: '', path: '/', attributes: { key }, ownLimit: this.#limitOf(given) }
+    const call: LimitedCall = { method: '', path: '/', attributes: { key: keyOf(key) }, ownLimit: this.#limitOf(given) }
     const verdict = this.#limiter.decide(call, { rule: throttleRule, only: true, cost: quantity })
     const answer = (one: Verdict): Reply => throttled(one, given.burst + 1)
     return verdict instanceof Promise ? verdict.then(answer) : answer(verdict)
@@ -81,10 +83,12 @@ export class RespLimits {
     if (this.#rules.of !== rules) {
       this.#rules = { of: rules, byId: new Map(rules.filter(({ enabled }) => enabled).map(rule => [rule.id, rule])) }
     }
+    // a user of rules is not always allowed to bring limits along
+    const isHidden = this.#hasRule && id === throttleRule
     const found = this.#rules.byId.get(id)
-    if (found !== undefined) return found
+    if (found !== undefined && !isHidden) return found
     // says which rule may be meant
-    callByRule(this.#limiter, id, [])
+    if (!isHidden) callByRule(this.#limiter, id, [])
     throw new DianaError('BAD_CALL', `there is no rule ${JSON.stringify(id)}`)
   }
 
@@ -107,6 +111,11 @@ export class RespLimits {
     this.#limits.set(text, limit)
     return limit
   }
+}
+
+/** Returns a key as the rule reads it, for which a blank value would be a missing one. */
+function keyOf(key: string): string {
+  return key.startsWith(marked) || key.trim() === '' ? `${marked}${key}` : key
 }
 
 /** Returns the answer to a command that has brought its limit along. */

@@ -35,6 +35,7 @@ export class RespReader {
   #arrived = 0
   #wanted = 0
   /** True if the end of a line is missing. */
+  #isLineCut = false
   #isLine = false
   /** The command that has not arrived whole: how many arguments are missing, those that are there, and its bytes. */
   #left = 0
@@ -50,6 +51,11 @@ export class RespReader {
     return this.#left > 0 || this.#at < this.#bytes.length || this.#pieces.length > 0
   }
 
+  /** True if the last command was a line of words, as people type them. */
+  get isLine(): boolean {
+    return this.#isLine
+  }
+
   push(piece: Buffer): void {
     if (this.#at >= this.#bytes.length && this.#pieces.length === 0) {
       this.#bytes = piece
@@ -59,7 +65,7 @@ export class RespReader {
     this.#pieces.push(piece)
     this.#arrived += piece.length
     const total = this.#bytes.length - this.#at + this.#arrived
-    if (this.#isLine ? !piece.includes(lineFeed) && total <= mostInlineBytes : total < this.#wanted) return
+    if (this.#isLineCut ? !piece.includes(lineFeed) && total <= mostInlineBytes : total < this.#wanted) return
     this.#bytes = Buffer.concat([this.#bytes.subarray(this.#at), ...this.#pieces])
     this.#at = 0
     this.#pieces = []
@@ -71,7 +77,8 @@ export class RespReader {
     if (this.#pieces.length > 0) return undefined
     if (this.#left === 0) {
       if (this.#at >= this.#bytes.length) return undefined
-      if (this.#bytes[this.#at] !== star) return this.#nextLine()
+      this.#isLine = this.#bytes[this.#at] !== star
+      if (this.#isLine) return this.#nextLine()
       const count = this.#readNumber('multibulk length')
       if (count === undefined) return undefined
       if (count > this.bounds.arguments) throw new RespError('invalid multibulk length')
@@ -142,7 +149,7 @@ export class RespReader {
     const end = this.#bytes.indexOf(lineFeed, this.#at)
     const length = (end < 0 ? this.#bytes.length : end) - this.#at
     if (length > Math.min(mostInlineBytes, this.bounds.bytes)) throw new RespError('too big inline request')
-    this.#isLine = end < 0
+    this.#isLineCut = end < 0
     if (end < 0) return undefined
     const words = wordsOf(textOf(this.#bytes, this.#at, end))
     if (words.length > this.bounds.arguments) throw new RespError('invalid multibulk length')

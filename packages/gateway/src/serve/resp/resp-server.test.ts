@@ -152,6 +152,103 @@ describe('connections of the Redis protocol', () => {
     ).toEqual(Array.from({ length: count }, (_, at) => at))
   })
 
+  it('a pipeline whose answers are beyond the bound of those that wait is answered whole', async () => {
+    const server = await serve()
+    for (const [command, answer] of [
+      ['INFO\r\n', 'role:master'],
+      ['COMMAND\r\n', 'cl.throttle'],
+    ] as const) {
+      const count = 6000
+      const { socket, until } = await client(server)
+      socket.write(command.repeat(count))
+      const text = await until(said => said.split(answer).length > count)
+      expect(text.split(answer)).toHaveLength(count + 1)
+    }
+  })
+
+  const bodies = ['DIANA.RESET all\r\n', 'AUTH x\r\nDIANA.CHECK all\r\n', '*2\r\n$11\r\nDIANA.CHECK\r\n$3\r\nall\r\n']
+  const heads = ['GET', 'POST', 'PUT', 'OPTIONS', 'post', 'PRI', 'X'].flatMap(method => [
+    `${method} / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: text/plain\r\n\r\n`,
+    `${method} /?a HTTP/1.0\n\n`,
+    `${method} * HTTP/2.0\r\n\r\nSM\r\n\r\n`,
+  ])
+  const lines = [
+    ...heads,
+    '\x16\x03\x01\x02\x00\n',
+    'EHLO a\r\n',
+    'PING / HTTP/1.1\r\nHost: a\r\n\r\n',
+    '>2\r\n',
+    '$4\r\n',
+  ]
+  it.each([true, false])(
+    'the body of a request of another protocol is not read as commands, with users: %s',
+    async isAsked => {
+      const server = await serve(isAsked ? { users: users() } : {})
+      for (const line of lines) {
+        for (const body of bodies) {
+          const { socket, until, ended } = await client(server)
+          socket.write(`${line}${body}PING done\r\n`)
+          await ended
+          const text = await until(() => true)
+          expect(text, line).toMatch(/^(-[^\r\n]*\r\n)+$/)
+        }
+      }
+      const { socket, until } = await client(server)
+      socket.write(isAsked ? `AUTH "${secret}"\r\nDIANA.PEEK all\r\n` : 'DIANA.PEEK all\r\n')
+      expect(await until(text => text.includes(':'))).toContain('*5\r\n:0\r\n:10\r\n:10\r\n')
+    },
+  )
+
+  it('a full port gives the place of the oldest client that has not said who it is to the next', async () => {
+    const server = await serve({ users: users(), connections: 4 })
+    const known = await client(server)
+    known.socket.write(`AUTH "${secret}"\r\n`)
+    await known.until(text => text !== '')
+    const strangers = []
+    for (let at = 0; at < 12; at++) strangers.push(await client(server))
+    await Promise.all(strangers.slice(0, -3).map(({ ended }) => ended))
+    const next = await client(server)
+    next.socket.write(`AUTH "${secret}"\r\nPING\r\n`)
+    expect(await next.until(text => text.includes('PONG'))).toBe('+OK\r\n+PONG\r\n')
+    known.socket.write('PING\r\n')
+    expect(await known.until(text => text.includes('PONG'))).toBe('+OK\r\n+PONG\r\n')
+    // all who are there are known: there is no place
+    const more = [await client(server), await client(server)]
+    for (const { socket, until } of more) {
+      socket.write(`AUTH "${secret}"\r\n`)
+      await until(text => text !== '')
+    }
+    const last = await client(server)
+    expect(await last.until(text => text !== '')).toMatch(/^-ERR max number of clients/)
+    expect(server.connections).toBe(4)
+  })
+
+  it('a client that forgets who it is has ten seconds to say so again', async () => {
+    const server = await serve({ users: users() })
+    const { socket, until } = await client(server)
+    socket.write(`AUTH "${secret}"\r\n`)
+    await until(text => text.includes('OK'))
+    vi.advanceTimersByTime(60_000)
+    socket.write('RESET\r\n')
+    await until(text => text.includes('RESET'))
+    vi.advanceTimersByTime(5000)
+    socket.write(`AUTH "${secret}"\r\nPING\r\n`)
+    expect(await until(text => text.includes('PONG'))).toBe('+OK\r\n+RESET\r\n+OK\r\n+PONG\r\n')
+    socket.write('RESET\r\n')
+    await until(text => text.split('RESET').length === 3)
+    vi.advanceTimersByTime(12_000)
+    await turns(() => server.connections === 0)
+    expect(server.connections).toBe(0)
+  })
+
+  it('a name that could not be listed is refused by HELLO as by CLIENT SETNAME', async () => {
+    const server = await serve()
+    const { socket, until } = await client(server)
+    socket.write('HELLO 3 SETNAME "a\\r\\nb"\r\nCLIENT SETNAME "a b"\r\nCLIENT GETNAME\r\n')
+    const refusal = '-ERR Client names cannot contain spaces, newlines or special characters.\r\n'
+    expect(await until(text => text.endsWith('$-1\r\n'))).toBe(`${refusal}${refusal}$-1\r\n`)
+  })
+
   it('a peer that is not trusted, and one connection too many, get an error', async () => {
     const stranger = await client(await serve({ mayAsk: false }))
     expect(await stranger.until(text => text !== '')).toMatch(/^-NOPERM .*trustProxy\r\n$/)

@@ -2,10 +2,12 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import type { Limiter } from 'diana-limiter'
 import { type Repeated, repeat, visitAll } from 'diana-limiter/gateway'
+import { isPeerGone } from '../../http/gone-peer.ts'
 import type { ServerTls } from '../../http/tls/server-tls.ts'
 import type { Peers } from '../calls/peers.ts'
 import type { ServeSettings } from '../serve-settings.ts'
-import { type RespClient, type RespParts, runCommand } from './resp-commands.ts'
+import { Places } from './places.ts'
+import { isCommand, mostGuesses, type RespClient, type RespParts, runCommand } from './resp-commands.ts'
 import { RespLimits } from './resp-limits.ts'
 import { type RespBounds, RespError, RespReader } from './resp-reader.ts'
 import { Failure, type Reply, writeReply } from './resp-reply.ts'
@@ -44,6 +46,7 @@ export class RespServer {
   readonly #parts: RespServerParts
   readonly #commands: RespParts
   readonly #connections = new Set<Connection>()
+  readonly #places: Places
   readonly #sweeping: Repeated
   readonly server: Server
   #lastId = 0
@@ -56,8 +59,12 @@ export class RespServer {
       ? createTlsServer({ ...tls.serverOptions, handshakeTimeout: slowMs, noDelay: true })
       : createServer({ noDelay: true })
     this.server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => this.#accept(socket))
+    this.#places = new Places(
+      () => parts.settings().connections,
+      socket => this.#refuse(socket, tls === undefined, 'ERR max number of clients reached'),
+    )
+    this.#places.guard(this.server)
     if (tls) tls.attach(this.server as never)
-    // a handshake that has not ended is a connection, too
     this.server.maxConnections = parts.settings().connections + spareConnections
     this.server.on('tlsClientError', () => {})
     this.#sweeping = repeat('connections of the Redis protocol', sweepMs, () => this.#sweep())
@@ -78,19 +85,28 @@ export class RespServer {
   }
 
   #accept(socket: Socket): void {
-    const { peers, users, settings, onRefused } = this.#parts
-    const isFull = this.#connections.size >= settings().connections
-    if (isFull || !(users.areAsked || peers.mayAsk(socket))) {
-      const why = isFull ? 'max number of clients reached' : 'this peer may not ask: add its address to trustProxy'
-      onRefused(`${socket.remoteAddress}: ${why}`)
-      socket.on('error', () => {})
-      socket.end(`-${isFull ? 'ERR' : 'NOPERM'} ${why}\r\n`)
-      socket.destroySoon()
+    const { peers, users } = this.#parts
+    if (socket.destroyed || isPeerGone(socket, this.server)) {
+      socket.destroy()
       return
     }
-    const connection = new Connection(socket, ++this.#lastId, this.#commands)
+    if (!(users.areAsked || peers.mayAsk(socket))) {
+      this.#refuse(socket, true, 'NOPERM this peer may not ask: add its address to trustProxy')
+      return
+    }
+    const connection = new Connection(socket, ++this.#lastId, this.#commands, {
+      onKnown: () => this.#places.know(socket),
+      onGuesses: () => this.#parts.onRefused(`${socket.remoteAddress}: too many wrong passwords`),
+    })
     this.#connections.add(connection)
     socket.once('close', () => this.#connections.delete(connection))
+  }
+
+  #refuse(socket: Socket, saysWhy: boolean, why: string): void {
+    this.#parts.onRefused(`${socket.remoteAddress}: ${why}`)
+    socket.on('error', () => {})
+    if (saysWhy) socket.end(`-${why}\r\n`)
+    socket.destroySoon()
   }
 
   #sweep(): void {
@@ -108,13 +124,22 @@ export class RespServer {
   }
 }
 
+/** Hears of a client. */
+interface ClientEvents {
+  onKnown(): void
+  onGuesses(): void
+}
+
 /** One client: its commands are run in their order, and so are their answers. */
 class Connection {
   readonly #socket: Socket
   readonly #client: RespClient
   readonly #parts: RespParts
   readonly #reader: RespReader
-  readonly #openedAtMs = performance.now()
+  readonly #events: ClientEvents
+  /** The last moment at which the server knew who the client is; at first, the moment of its connection. */
+  #knownAtMs = performance.now()
+  #isKnown = false
   readonly #awaited: Awaited[] = []
   #out = ''
   #isFlushing = false
@@ -122,14 +147,16 @@ class Connection {
   #commands = 0
   /** The commands that were run, and the bytes that the client has taken, when they were last looked at; and since when they are so. */
   #progress = 0
-  #progressAtMs: number = this.#openedAtMs
+  #progressAtMs: number = this.#knownAtMs
 
-  constructor(socket: Socket, id: number, parts: RespParts) {
+  constructor(socket: Socket, id: number, parts: RespParts, events: ClientEvents) {
     this.#socket = socket
     this.#parts = parts
+    this.#events = events
     const user = parts.users.ofNobody
     this.#client = { id, user, version: 2, name: '', isLeaving: false, wrongPasswords: 0 }
     this.#reader = new RespReader(boundsOf(this.#client))
+    this.#noteUser()
     socket.setKeepAlive(true, keepAliveMs)
     socket.on('error', () => socket.destroy())
     socket.on('data', piece => {
@@ -160,13 +187,20 @@ class Connection {
     }
     const isIncomplete = this.#reader.isWithin && !this.#isPaused
     const isSlow = (isIncomplete || writableLength > 0) && nowMs - this.#progressAtMs > slowMs
-    const isStranger = this.#client.user === undefined && nowMs - this.#openedAtMs > slowMs
-    if (isSlow || isStranger) this.destroy()
+    if (this.#client.user !== undefined) this.#knownAtMs = nowMs
+    if (isSlow || nowMs - this.#knownAtMs > slowMs) this.destroy()
+  }
+
+  #noteUser(): void {
+    if (this.#isKnown || this.#client.user === undefined) return
+    this.#isKnown = true
+    this.#events.onKnown()
   }
 
   /** Runs all commands that have arrived, as far as their answers have room. */
   #run(): void {
     const client = this.#client
+    if (this.#socket.destroyed) return
     try {
       while (!client.isLeaving && this.#hasRoom()) {
         const words = this.#reader.next()
@@ -174,6 +208,10 @@ class Connection {
         if (words.length === 0) continue
         this.#commands++
         this.#answer(runCommand(client, words, this.#parts))
+        // a request of HTTP is lines, too: its body, which a page of the web may have chosen, must not be read as commands
+        if (this.#reader.isLine && !isCommand(words[0]!)) client.isLeaving = true
+        if (client.wrongPasswords === mostGuesses) this.#events.onGuesses()
+        this.#noteUser()
         this.#reader.bounds = boundsOf(client)
       }
     } catch (error) {
@@ -237,6 +275,10 @@ class Connection {
     this.#out = ''
     if (text !== '' && this.#socket.writable) this.#socket.write(text)
     if (this.#client.isLeaving && this.#awaited.length === 0) this.#socket.destroySoon()
+    // no drain follows answers that the system has taken at once; other connections have their turn first
+    else if (this.#isPaused && !this.#socket.writableNeedDrain && this.#awaited.length < mostAwaited) {
+      setImmediate(() => this.#run())
+    }
   }
 }
 

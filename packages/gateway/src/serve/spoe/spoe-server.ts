@@ -1,5 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Limiter, Verdict } from 'diana-limiter'
+import { isPeerGone } from '../../http/gone-peer.ts'
 import { decideWithin } from '../calls/decide-within.ts'
 import type { Peers } from '../calls/peers.ts'
 import type { ServeSettings } from '../serve-settings.ts'
@@ -56,6 +57,10 @@ export class SpoeServer {
 
   #accept(socket: Socket): void {
     const { peers, settings, onRefused } = this.#parts
+    if (isPeerGone(socket, this.server)) {
+      socket.destroy()
+      return
+    }
     if (!peers.isTrusted(socket.remoteAddress) || this.#sockets.size >= settings().connections) {
       onRefused(`${socket.remoteAddress} is not among the peers of trustProxy, or there are too many connections`)
       socket.destroy()
@@ -68,6 +73,8 @@ export class SpoeServer {
       clearTimeout(unspoken)
       this.#sockets.delete(socket)
     })
+    // HAProxy reads its answers; what does not is not read either
+    socket.on('drain', () => socket.resume())
     let rest: Buffer = Buffer.alloc(0)
     socket.on('data', chunk => {
       clearTimeout(unspoken)
@@ -75,6 +82,7 @@ export class SpoeServer {
         rest = this.#readFrames(socket, rest.length === 0 ? chunk : Buffer.concat([rest, chunk]))
       } catch (error) {
         const message = error instanceof SpoeError ? error.message : 'Diana failed'
+        socket.removeAllListeners('data').resume()
         socket.end(agentDisconnect(invalidFrame, message))
       }
     })
@@ -113,7 +121,7 @@ export class SpoeServer {
    */
   #decide(socket: Socket, frame: SpoeFrame): void {
     const reply = (variables: Variables): void => {
-      if (socket.writable) socket.write(acknowledge(frame, variables))
+      if (socket.writable && !socket.write(acknowledge(frame, variables))) socket.pause()
     }
     try {
       const variables = this.#variablesFor(frame, socket.remoteAddress)

@@ -1,6 +1,7 @@
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2'
 import type { TLSSocket } from 'node:tls'
 import { buildConnector, type Client, type Dispatcher } from 'undici'
+import { outliveStreams } from '../../http/http2/ended-sessions.ts'
 import { type Probe, SessionProbes } from '../../http/http2/session-probes.ts'
 import { maxSentHeaderBytes } from '../../http/http2/single-headers.ts'
 import { ServiceGarbled, ServiceRefused } from './http2-failure.ts'
@@ -170,6 +171,7 @@ export class ServiceSessions {
     const session: Session = { http2, openedAt: performance.now(), streams: 0, isRetired: false }
     this.#sessions.add(session)
     this.#probes.add(http2, socket)
+    http2.once('connect', () => outliveStreams(http2))
     // its calls are notified by their own streams
     http2.on('error', () => {})
     http2.on('goaway', () => {

@@ -11,7 +11,6 @@ import type {
 } from '../algorithm.ts'
 import { MOST_DEBT } from '../algorithm.ts'
 import type { Envelope } from '../envelope.ts'
-import { calendarWindowLua } from '../lua/generated.ts'
 import type { Calendar } from './calendar.ts'
 
 /*
@@ -62,7 +61,11 @@ export class CalendarWindow implements Meter, MeterRate, MeterMigration, MeterMe
     const longestUs = usualUs + LONGER_US
     this.perUs = count / longestUs
     this.scale = [longestUs, CALENDAR_UNITS.indexOf(unit), ...hashOf(identity)]
-    this.redis = { lua: calendarWindowLua, numbers: { count, longestUs }, numbersAt: now => this.#numbersAt(now) }
+    this.redis = {
+      lua: { name: 'calendar-window' },
+      numbers: { count, longestUs },
+      numbersAt: now => this.#numbersAt(now),
+    }
     const shape = {
       kind: 'clock-window',
       units: count,

@@ -56,11 +56,17 @@ local function stepBefore(moment, now, stepUs)
   return now <= moment and moment or moment + floor((now - moment) / stepUs) * stepUs
 end
 
+-- The beginning of a step that no call has begun before.
+local function stepFrom(refill, now)
+  return refill.aligned == 1 and stepBefore(0, now, refill.stepUs) or now
+end
+
 local function advance(state, moment, refill)
   local last = state[MOMENT]
   if moment <= last then return end
   local level = levelAfter(moment - last, state[LEVEL], refill)
-  local begun = level == 0 and moment or stepBefore(last, moment, refill.stepUs)
+  local isAligned = refill.aligned == 1
+  local begun = level == 0 and not isAligned and moment or stepBefore(isAligned and 0 or last, moment, refill.stepUs)
   if begun == last then return end
   noteLow(state, last, level)
   state[LEVEL], state[MOMENT] = level, begun
@@ -115,14 +121,14 @@ function moves.delay(meter, state, now, cost)
   if cost == 0 then return 0 end
   local missing = debtAt(meter, state, now) + cost * meter.token - meter.capacity
   if missing <= 0 then return meter.waits == 1 and isAhead(meter, state, now) and state[MOMENT] - now or 0 end
-  local begun = isNew(meter, state, now) and now or stepBefore(state[MOMENT], now, meter.stepUs)
+  local begun = isNew(meter, state, now) and stepFrom(meter, now) or stepBefore(state[MOMENT], now, meter.stepUs)
   return begun + ceil(missing / meter.perStep) * meter.stepUs - now
 end
 
 function moves.begin(meter, state, now)
   if not isNew(meter, state, now) then return false end
   for slot = 1, SLOTS do state[slot] = 0 end
-  state[LEVEL], state[MOMENT] = meter.capacity, now
+  state[LEVEL], state[MOMENT] = meter.capacity, stepFrom(meter, now)
   return true
 end
 
@@ -150,7 +156,8 @@ function moves.refund(meter, state, now, cost, moment, changedAt)
   if isNew(meter, state, now) then return end
   local last = state[MOMENT]
   local at = meter.waits == 1 and now or max(now, last)
-  local isLast = moment >= at or moment >= last
+  local isKnown = moment > changedAt or meter.aligned ~= 1
+  local isLast = isKnown and (moment >= at or moment >= last)
   if at < last then rewind(state, at, meter) else advance(state, at, meter) end
   local level, units = state[LEVEL], cost * meter.token
   local low, unpaid = level, min(units, level)
@@ -187,7 +194,8 @@ function moves.inherit(meter, old, oldScale, now)
   if now >= old[MOMENT] + paidOffUs(old[LEVEL], refill) + oldScale[5] then return state end
   if old[MOMENT] > now then rewind(old, now, refill) else advance(old, now, refill) end
   state[LEVEL] = inTokensOf(meter.token, old[LEVEL], oldToken)
-  state[MOMENT] = refill.stepUs == meter.stepUs and old[MOMENT] or now
+  local continues = refill.stepUs == meter.stepUs and meter.aligned ~= 1
+  state[MOMENT] = continues and old[MOMENT] or stepFrom(meter, now)
   for at = LOWS, LAST, 2 do
     state[at] = inWholeUnits(meter.token, old[at], oldToken)
     if state[at] > 0 then state[at + 1] = old[at + 1] end
@@ -202,8 +210,10 @@ function moves.longest(meter, oldScale, leftUs)
   return (ceil(tokens * meter.token / meter.perStep) + 1) * meter.stepUs + meter.keptUs
 end
 
-function moves.shift(_, state, us)
+function moves.shift(meter, state, us)
   state[MOMENT] = state[MOMENT] - us
+  -- no step ends earlier than it would have
+  if meter.aligned == 1 then state[MOMENT] = ceil(state[MOMENT] / meter.stepUs) * meter.stepUs end
   for at = LOWS, LAST, 2 do
     if state[at] > 0 then state[at + 1] = state[at + 1] - us end
   end

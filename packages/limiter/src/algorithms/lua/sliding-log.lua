@@ -8,9 +8,13 @@ local function place(meter, state, offset)
   return RING + at
 end
 
-local function remove(meter, state, now, moment)
+local function remove(meter, state, now, moment, changedAt)
   local leaves, offset = moment + meter.periodUs, meter.places - 1
   while offset >= 0 and state[place(meter, state, offset)] > leaves do offset = offset - 1 end
+  if offset < 0 and moment > changedAt and state[NEXT] >= DROPPED then
+    state[NEXT] = state[NEXT] - DROPPED
+    return true
+  end
   if offset < 0 or state[place(meter, state, offset)] ~= leaves then return false end
   for older = offset, 1, -1 do
     state[place(meter, state, older)] = state[place(meter, state, older - 1)]
@@ -68,10 +72,10 @@ function moves.overdraw(meter, state, now, cost)
   if meter.count > 0 then moves.record(meter, state, now, cost, 0, false) end
 end
 
-function moves.refund(meter, state, now, cost, moment)
+function moves.refund(meter, state, now, cost, moment, changedAt)
   if moment + meter.periodUs <= now then return end
   for _ = 1, cost do
-    if not remove(meter, state, now, moment) then return end
+    if not remove(meter, state, now, moment, changedAt) then return end
   end
 end
 

@@ -1,4 +1,5 @@
-import { createPublicKey, type JsonWebKey } from 'node:crypto'
+import type { JsonWebKey } from 'node:crypto'
+import { nodeCrypto } from '../../common/node-modules.ts'
 import type { Token } from './token.ts'
 import { byPublicKey, type Verifier } from './verifier.ts'
 
@@ -56,7 +57,7 @@ function parseKeys(text: string): readonly Jwk[] {
 function verifierOf(jwk: Jwk): Verifier | undefined {
   if (jwk.kty === 'oct' || (jwk.use !== undefined && jwk.use !== 'sig')) return undefined
   try {
-    return byPublicKey(createPublicKey({ key: jwk, format: 'jwk' }))
+    return byPublicKey(nodeCrypto().createPublicKey({ key: jwk, format: 'jwk' }))
   } catch {
     return undefined
   }

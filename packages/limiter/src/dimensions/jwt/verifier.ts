@@ -1,4 +1,5 @@
-import { createHmac, createPublicKey, type JsonWebKey, type KeyObject, timingSafeEqual, verify } from 'node:crypto'
+import type { JsonWebKey, KeyObject } from 'node:crypto'
+import { nodeCrypto } from '../../common/node-modules.ts'
 import { fileFault, readRegularFileSync } from '../../common/regular-file.ts'
 import { DianaError } from '../../errors.ts'
 import type { Token } from './token.ts'
@@ -38,7 +39,9 @@ function load(word: string): string {
 function verifiersOf(text: string): Verifier[] {
   if (text.trimStart().startsWith('{')) return verifiersOfJwk(text)
   if (text.includes('-----BEGIN')) {
-    return [byPublicKey(make(() => createPublicKey(text), 'is no public key in PEM: write one, or its file'))]
+    return [
+      byPublicKey(make(() => nodeCrypto().createPublicKey(text), 'is no public key in PEM: write one, or its file')),
+    ]
   }
   return [bySecret(Buffer.from(text))]
 }
@@ -55,7 +58,9 @@ function verifierOfJwk(jwk: JsonWebKey & { readonly kid?: unknown }): Verifier {
   const verifier =
     jwk?.kty === 'oct'
       ? bySecret(Buffer.from(String(jwk.k ?? ''), 'base64url'))
-      : byPublicKey(make(() => createPublicKey({ key: jwk, format: 'jwk' }), 'holds a JWK that cannot be used'))
+      : byPublicKey(
+          make(() => nodeCrypto().createPublicKey({ key: jwk, format: 'jwk' }), 'holds a JWK that cannot be used'),
+        )
   // a token that names its key is verified with that key only
   return token => (kid === undefined || token.kid === undefined || kid === token.kid) && verifier(token)
 }
@@ -65,6 +70,7 @@ function bySecret(secret: Buffer): Verifier {
     throw fault(`is a secret of ${secret.length} bytes: HS256 needs ${MIN_SECRET} or more (RFC 7518, section 3.2)`)
   }
   return only('HS256', (signed, signature) => {
+    const { createHmac, timingSafeEqual } = nodeCrypto()
     const expected = createHmac('sha256', secret).update(signed).digest()
     return signature.length === expected.length && timingSafeEqual(signature, expected)
   })
@@ -73,6 +79,7 @@ function bySecret(secret: Buffer): Verifier {
 /** Verifies with one public key; throws if it is of a kind that is not supported. */
 export function byPublicKey(key: KeyObject): Verifier {
   const { asymmetricKeyType: type, asymmetricKeyDetails: details } = key
+  const { verify } = nodeCrypto()
   if (type === 'rsa' && (details?.modulusLength ?? 0) >= 2048) {
     return only('RS256', (signed, signature) => verify('sha256', signed, key, signature))
   }

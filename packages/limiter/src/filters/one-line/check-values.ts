@@ -161,11 +161,13 @@ function store(value: unknown): string | undefined {
   if (value === undefined || value === null || value === '') {
     return 'is empty, as when an environment variable is not set: give the URL of Redis, or leave store out to count in this process'
   }
-  if (isMap(value) && ('redis' in value || 'custom' in value)) {
-    const { redis, custom, ...rest } = value
+  const words = (typeof value === 'object' ? value : {}) as { readonly transact?: unknown; readonly custom?: unknown }
+  // an object of a class, or one of before, which is refused when it is used
+  if (words.custom !== undefined || (words.transact !== undefined && !isMap(value))) return undefined
+  if (isMap(value) && ('redis' in value || 'transact' in value)) {
+    const { redis, transact, keys, close, ...rest } = value
     const more = { timeout: duration, fleet: whole(1, 100_000), prefix: text(1, 64) }
-    if (custom === undefined) return within('redis', store(redis)) ?? mapOf('store', more)(rest)
-    return isMap(custom) ? mapOf('store', more)(rest) : within('custom', wrongKind(custom, 'a store'))
+    return (transact === undefined ? within('redis', store(redis)) : undefined) ?? mapOf('store', more)(rest)
   }
   if (typeof value === 'string') return redisUrl(value)
   if (Array.isArray(value))
@@ -261,7 +263,8 @@ function limitBy(algorithm: string, dimension: Check): Check {
 /** Returns the algorithm that counts the limit; of those that can count it for a calendar period. */
 function algorithmOf({ algorithm, limit }: Readonly<Record<string, unknown>>): string {
   if (typeof algorithm === 'string') return algorithm
-  return namesCalendar(limit) ? 'fixed-window' : 'sliding-window'
+  const forCalendar = namesCalendar(limit) ? algorithms.find(({ hasCalendar }) => hasCalendar) : undefined
+  return (forCalendar ?? algorithms[0]!).name
 }
 
 /** Returns the options of all algorithms; those of another algorithm than the chosen one are a mistake. */

@@ -305,7 +305,7 @@ function limitOf(given: RateLimitOptions<never, never, never>): SortedLimit {
 }
 
 function storeOf(store: NonNullable<RateLimitOptions<never>['store']>): GivenStore {
-  const isNamed = typeof store === 'object' && ('redis' in store || 'custom' in store)
+  const isNamed = typeof store === 'object' && ['redis', 'transact', 'custom'].some(word => word in store)
   const named = isNamed ? (store as GivenStore) : { redis: store as never }
   try {
     assertStore(named)

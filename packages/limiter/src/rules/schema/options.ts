@@ -121,6 +121,8 @@ export interface CommonRuleOptions {
         readonly host?: OneOrList<string> | undefined
         readonly header?: Readonly<Record<string, OneOrList<string>>> | undefined
         readonly attribute?: Readonly<Record<string, OneOrList<string>>> | undefined
+        /** Messages of a WebSocket instead of requests. */
+        readonly websocket?: 'messages' | undefined
       }
   readonly by?: OneOrList<string | CallReader> | undefined
   /** Must be given unless the rule is off. */

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { nodeCrypto } from '../../common/node-modules.ts'
 
 /** No rule document, and no answer that carries one, is longer than this. */
 export const LARGEST_BYTES: number = 4 * 1024 * 1024
@@ -20,5 +20,5 @@ export function decodeText(bytes: Uint8Array): string {
 
 /** Returns a version for content whose source gives it none. */
 export function hashText(text: string): string {
-  return createHash('sha256').update(text).digest('hex').slice(0, 12)
+  return nodeCrypto().createHash('sha256').update(text).digest('hex').slice(0, 12)
 }

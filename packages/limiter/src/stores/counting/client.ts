@@ -6,18 +6,17 @@ import type { CatchUp } from '../catch-up.ts'
 import { leaseTermsOf, RECALLED_LEASES } from '../leases/lease-terms.ts'
 import type { Membership, MembershipRegistry, SignOfLife } from '../membership/registry.ts'
 import type { ShareClaim, ShareGrant } from '../membership/shares.ts'
-import {
-  type Answered,
-  type FleetCharge,
-  type FleetCounter,
-  type FleetRefund,
-  type FleetRule,
-  type FleetSettlement,
-  type LeaseAnswer,
-  type LeaseRequest,
-  releaseOf,
-  type SharedStore,
-  type StoreWatcher,
+import type {
+  Answered,
+  FleetCharge,
+  FleetCounter,
+  FleetRefund,
+  FleetRule,
+  FleetSettlement,
+  LeaseAnswer,
+  LeaseRequest,
+  SharedStore,
+  StoreWatcher,
 } from '../store.ts'
 import { Holdings } from './holdings.ts'
 import {
@@ -154,14 +153,6 @@ export class CountingStore implements SharedStore, MembershipRegistry {
       ...settlements.flatMap(({ counter }) => this.#define(counter as Counter)),
       ['settle', batch, settlements.map(settledOf)],
     ])
-  }
-
-  refund(charges: readonly FleetCharge[], now: number): void {
-    const all = charges.filter(({ cost, fits }) => cost > 0 && fits)
-    const reserved = all.filter(({ holdUs }) => holdUs > 0)
-    if (reserved.length > 0) this.settle(reserved.map(charge => releaseOf(charge, now))).catch(() => {})
-    const counted = all.filter(({ holdUs }) => holdUs === 0)
-    this.giveBack(counted.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait, wait })))
   }
 
   async catchUp({ counter, key, levels, unfit }: CatchUp<FleetCounter>): Promise<void> {

@@ -65,7 +65,7 @@ export class ReservedCharges {
       this.#byName.delete(known.name)
     } else this.add(id, counted, { key, cost: 0, moment, holdUs: SETTLED_US, until: now + SETTLED_US })
     const slot = table.find(key)
-    if (table.isResetSince(slot, moment - wait)) return
+    if (table.isResetSince(key, moment - wait)) return
     const reserved = known ? cost : 0
     if (actual < reserved) table.giveBack(slot, now, reserved - actual, moment)
     else if (actual > reserved) this.#store.overdraw(table, key, now, actual - reserved, overrun)

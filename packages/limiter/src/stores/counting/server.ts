@@ -303,7 +303,7 @@ export class CountingServer {
 
   #releaseEnded(now: number): void {
     this.#reserved.releaseEnded(now, ({ table, key, cost, moment, until, holdUs }) => {
-      if (table.isResetSince(table.find(key), until - holdUs)) return
+      if (table.isResetSince(key, until - holdUs)) return
       giveBack(table, key, cost, until, moment)
     })
   }
@@ -329,7 +329,7 @@ export class CountingServer {
   #giveBack(client: CountingClient, number: number, refund: Given): void {
     const { name, table } = this.#countedBy(client, number)
     const { key, cost, moment, wait } = refund
-    if (table.isResetSince(table.find(key), moment - wait)) return
+    if (table.isResetSince(key, moment - wait)) return
     if (table.meters.some(meter => meter.held !== undefined)) client.holdings.add(name, key, -cost)
     giveBack(table, key, cost, this.#options.now(), moment)
   }

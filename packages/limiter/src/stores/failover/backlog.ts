@@ -3,7 +3,7 @@ import { type CatchUp, costLasting, isWindow, type LaterCount, type LevelCatchUp
 import { KeyState } from '../memory/key-state.ts'
 import { OVERFLOW_SLOT, type Table } from '../memory/table.ts'
 import type { SharedCharge } from '../shared-charge.ts'
-import { type FleetCounter, fleetCharge, type SharedStore } from '../store.ts'
+import { type FleetCounter, fleetCharge, type SharedStore, takeBack } from '../store.ts'
 import { laterEnd } from './seen-counts.ts'
 
 /** What one key was admitted here and the store has not counted. */
@@ -73,6 +73,17 @@ export class Backlog {
     const unreported = this.#find(counter, key)
     if (unreported) unreported.cost += cost
     else if (before) this.#insert({ counter, key, table, cost, before })
+  }
+
+  /** The same for a charge that was counted before all others which are owed, so before their states. */
+  addEarlier(charge: SharedCharge, before: KeyState | undefined): void {
+    const { counter, key, cost } = charge
+    const unreported = this.#find(counter, key)
+    if (!unreported) this.add(charge, before)
+    else {
+      unreported.cost += cost
+      unreported.before = before ?? unreported.before
+    }
   }
 
   /** The store has counted a charge after all; or the place of a call that has ended is free. */
@@ -189,7 +200,7 @@ export class Backlog {
     const held = Object.assign(fleetCharge(counter), { key, cost, enforced: charge.enforced })
     const { allowed, now } = await store.take([held])
     if (!allowed) return
-    if (!this.#places.delete(charge)) store.refund([held], now)
+    if (!this.#places.delete(charge)) takeBack(store, [held], now)
     else Object.assign(charge, { countedBy: 'fleet', moment: now })
   }
 

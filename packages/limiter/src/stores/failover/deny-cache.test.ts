@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Meter } from '../../algorithms/algorithm.ts'
 import { concurrency } from '../../algorithms/concurrency.ts'
 import { slidingWindow } from '../../algorithms/sliding-window.ts'
+import { LimitFamily } from '../memory/limit-family.ts'
 import { type FleetCharge, type FleetCounter, fleetCharge } from '../store.ts'
 import { DenyCache } from './deny-cache.ts'
 
@@ -68,10 +69,30 @@ describe('a key that was refused', () => {
     const cache = new DenyCache()
     const counter = counterOf(window)
     cache.learn([refused(counter)], NOW)
-    cache.forget(counter, 'a')
+    cache.forget(counter, 'a', NOW)
     expect(cache.refuses([asked(counter)], NOW)).toBe(false)
+    cache.learn([refused(counter)], NOW + 1)
+    cache.clear(NOW + 1)
+    expect(cache.refuses([asked(counter)], NOW + 1)).toBe(false)
+  })
+
+  it('a refusal is not learned from an answer that was asked for before its counts changed', () => {
+    const cache = new DenyCache()
+    const counter = counterOf(window)
+    cache.forget(counter, 'a', NOW + 5)
     cache.learn([refused(counter)], NOW)
-    cache.clear()
+    expect(cache.refuses([asked(counter)], NOW + 6)).toBe(false)
+    cache.learn([refused(counter, { key: 'b' })], NOW)
+    expect(cache.refuses([asked(counter, { key: 'b' })], NOW + 6)).toBe(true)
+    cache.clear(NOW + 7)
+    cache.learn([refused(counter)], NOW + 7)
+    expect(cache.refuses([asked(counter)], NOW + 8)).toBe(false)
+  })
+
+  it('a refusal is not kept if the limit depends on the caller, since another limit may admit the next call', () => {
+    const cache = new DenyCache()
+    const counter = counterOf(window)
+    cache.learn([{ ...refused(counter), table: { family: new LimitFamily() } }], NOW)
     expect(cache.refuses([asked(counter)], NOW)).toBe(false)
   })
 

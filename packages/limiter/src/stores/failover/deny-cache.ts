@@ -1,4 +1,5 @@
 import { RETURNED_US } from '../memory/delay-beside.ts'
+import type { Table } from '../memory/table.ts'
 import type { FleetCharge, FleetCounter } from '../store.ts'
 
 /** What was said of a key when it was refused, as moments instead of durations. */
@@ -26,14 +27,21 @@ const HELD_US = 20_000
 export class DenyCache {
   readonly #denials = new Map<FleetCounter, Map<string, Denial>>()
   #size = 0
+  /** When keys were last forgotten, and the latest such moment of all keys that are not listed. */
+  readonly #forgottenAt = new Map<string, number>()
+  #othersForgottenAt = -1
 
-  /** Learns from charges that were refused when asked at `now`. */
-  learn(charges: readonly FleetCharge[], now: number): void {
+  /**
+   * Learns from charges that were refused when asked at `now`; nothing of keys that were forgotten since. A caller with several limits
+   * may pass by another one.
+   */
+  learn(charges: readonly (FleetCharge & { readonly table?: Pick<Table, 'family'> })[], now: number): void {
     for (const charge of charges) {
       const { counter, key, cost, enforced, fits } = charge
       if (fits || !enforced || cost === 0 || counter.needsRelease || counter.meters.some(mayWait)) continue
-      if (charge.remaining.some(left => left > 0)) continue
-      if (this.#size >= MOST) this.clear()
+      if (charge.remaining.some(left => left > 0) || charge.table?.family) continue
+      if ((this.#forgottenAt.get(key) ?? this.#othersForgottenAt) >= now) continue
+      if (this.#size >= MOST) this.#clear()
       const known = this.#denials.get(counter) ?? new Map<string, Denial>()
       this.#denials.set(counter, known)
       if (!known.has(key)) this.#size++
@@ -67,11 +75,29 @@ export class DenyCache {
     return now < denial.until ? denial : undefined
   }
 
-  forget(counter: FleetCounter, key: string): void {
+  /** Forgets a key whose counts change now, and what was asked before. */
+  forget(counter: FleetCounter, key: string, now: number): void {
+    if (this.#forgottenAt.size >= MOST) {
+      this.#forgottenAt.clear()
+      this.#othersForgottenAt = now
+    }
+    this.#forgottenAt.set(key, now)
+    this.allow(counter, key)
+  }
+
+  /** A call of a key may pass, as the store has answered. */
+  allow(counter: FleetCounter, key: string): void {
     if (this.#denials.get(counter)?.delete(key)) this.#size--
   }
 
-  clear(): void {
+  /** Forgets all keys, and what was asked before. */
+  clear(now: number): void {
+    this.#clear()
+    this.#forgottenAt.clear()
+    this.#othersForgottenAt = now
+  }
+
+  #clear(): void {
     this.#denials.clear()
     this.#size = 0
   }

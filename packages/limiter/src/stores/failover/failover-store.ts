@@ -19,6 +19,7 @@ import {
   type FleetRule,
   fleetCharge,
   type SharedStore,
+  takeBack,
 } from '../store.ts'
 import { CountsLost, classifyError, type StoreError } from '../store-error.ts'
 import { AskedCall, type AskedCallEvents } from './asked-call.ts'
@@ -119,6 +120,8 @@ export class FailoverStore {
     answered: (asked, answer) => this.#answered(asked, answer),
     failed: (asked, error) => this.#unanswered(asked, error),
   }
+  /** The permits that were used in advance and not reported when the store went away, and what was counted before. */
+  #usedLeases: { readonly charge: SharedCharge; readonly before: KeyState | undefined }[] = []
   /** Charges as the store was last asked about, to ask it again. */
   #latest: readonly SharedCharge[] = []
 
@@ -158,7 +161,7 @@ export class FailoverStore {
       isDenied: (charge, now) => this.#denials.denies(charge, now),
       onReport: (lease, used, answer, askedAt) => this.#followLease(lease, used, answer, askedAt),
       onRefund: refund => {
-        this.#denials.forget(refund.counter, refund.key)
+        this.#denials.forget(refund.counter, refund.key, options.now())
         this.#store.giveBack([refund])
       },
     })
@@ -294,7 +297,7 @@ export class FailoverStore {
     // others may still count by themselves: this process keeps to its part, and the store knows of all it admits
     const before = charges.map(charge => this.#backlog.stateBefore(charge))
     if (!this.#fallback.take(charges, now)) return false
-    const isAsked = charges.map(({ counter }) => this.#isReporting || !refills(counter))
+    const isAsked = charges.map(({ counter }) => this.#isReporting || !(this.#isReminding || refills(counter)))
     const pick = <T>(all: readonly T[], asked: boolean): T[] => all.filter((_, i) => isAsked[i] === asked)
     const owe = (): true => this.#owe(pick(charges, false), pick(before, false))
     if (!isAsked.includes(true)) return owe()
@@ -323,7 +326,7 @@ export class FailoverStore {
   /** Settles a reservation, as soon as the store can be asked. Resolves when that is done, or the reservation has ended. */
   settle(charge: SharedCharge, actual: number, overrun: Overrun): Promise<void> {
     const { counter, key, cost, countedBy } = charge
-    this.#denials.forget(counter, key)
+    this.#denials.forget(counter, key, this.#options.now())
     if (actual < cost) this.#unfollow(charge, cost - actual)
     return countedBy === 'lease' && actual <= cost
       ? Promise.resolve(this.#leases.refund(charge, cost - actual))
@@ -333,7 +336,7 @@ export class FailoverStore {
   /** A reservation was not settled in time: the store refunds it by itself, unless it does not know of it. */
   expire(charge: SharedCharge): void {
     const { counter, key, cost, countedBy } = charge
-    this.#denials.forget(counter, key)
+    this.#denials.forget(counter, key, this.#options.now())
     this.#unfollow(charge, cost)
     if (countedBy === 'lease') this.#leases.refund(charge, cost)
     else if (countedBy === 'fleet' && !this.keepsReservations) this.giveBack(charge, cost)
@@ -348,11 +351,11 @@ export class FailoverStore {
       void this.settle(charge, charge.cost - cost, 'clip')
       return
     }
-    const { counter, key, moment, wait, countedBy } = charge
-    this.#denials.forget(counter, key)
+    const { counter, key, moment, wait, countedBy, resetsBefore } = charge
+    this.#denials.forget(counter, key, this.#options.now())
     const now = this.#options.now()
     if (countedBy === 'lease') this.#leases.refund(charge, cost)
-    if (countedBy === 'fleet') this.#store.giveBack([{ counter, key, cost, moment, wait }])
+    if (countedBy === 'fleet') this.#store.giveBack([{ counter, key, cost, moment, wait, resetsBefore }])
     if (countedBy === 'fleet' && !counter.needsRelease) this.#fallback.giveBack(charge, cost, now)
     if (!counter.needsRelease) return
     this.#backlog.cancel(charge, now)
@@ -361,7 +364,7 @@ export class FailoverStore {
 
   /** The keys of a counter, at most so many; those that are known here while the store cannot be asked. */
   async keys(counter: FleetCounter, table: Table, most: number): Promise<string[]> {
-    if (this.#health.isHealthy) {
+    if (this.#health.isHealthy && this.#store.keys) {
       try {
         return await within(this.#store.keys(counter, most), this.#stepMs)
       } catch (error) {
@@ -372,16 +375,18 @@ export class FailoverStore {
   }
 
   async reset(counter: FleetCounter, key: string): Promise<void> {
-    this.#denials.forget(counter, key)
+    this.#denials.forget(counter, key, this.#options.now())
     this.#backlog.forget(counter, key)
     this.#fallback.forget(counter, key)
     await this.#leases.release(counter, key, this.#options.now())
     await this.#store.reset(counter, key)
+    // what was asked meanwhile was answered by the counts of before
+    this.#denials.forget(counter, key, this.#options.now())
   }
 
   /** The rules have changed: what was known of their keys may be wrong. */
   reconsider(): void {
-    this.#denials.clear()
+    this.#denials.clear(this.#options.now())
     this.#leases.renewAll(this.#options.now())
   }
 
@@ -504,18 +509,34 @@ export class FailoverStore {
     })
     charge.fits = !delays.some(delay => delay > 0)
     // permits that this process holds may cover a later call, so the key is not used up yet
-    if (charge.fits || answer.amount > 0) this.#denials.forget(counter, key)
+    if (charge.fits || answer.amount > 0) this.#denials.allow(counter, key)
     else this.#denials.learn([charge], askedAt)
     Object.assign(charge, { cost: Math.max(1, used), fits: true })
     this.#fallback.follow([charge], used > 0, false, this.#options.now())
   }
 
-  /** What is held here may be used to its end while the store is away: it counts as used from the beginning. */
-  #keepLeases(): void {
-    for (const { lease, cost } of this.#leases.unreported()) {
-      const charge = sharedCharge(lease.counter, lease.like.table, lease.like.whenStoreDown)
-      this.#fallback.hold(Object.assign(charge, { key: lease.key, cost }), this.#options.now())
+  /** Counts the permits that were used in advance here, too: the store has set them aside, and the share is of what is left beside them. */
+  #suspendLeases(): void {
+    const now = this.#options.now()
+    this.#usedLeases = this.#leases.suspend(now).map(({ lease, used }) => {
+      const { table, whenStoreDown } = lease.like
+      const charge = Object.assign(sharedCharge(lease.counter, table, whenStoreDown), { key: lease.key, cost: used })
+      const before = this.#backlog.stateBefore(charge)
+      this.#fallback.hold(charge, now)
+      return { charge, before }
+    })
+  }
+
+  /**
+   * The store has lost what it had set aside. Other processes saw that as counted, but a bucket may have refilled it since, before it was
+   * used: so the uses are owed.
+   */
+  #oweLeases(): void {
+    for (const { charge, before } of this.#usedLeases) {
+      if (isCountedHere(charge) && refills(charge.counter)) this.#backlog.addEarlier(charge, before)
     }
+    this.#usedLeases = []
+    this.#leases.forgetAll(this.#options.now())
   }
 
   /** Judges a call whose answer is late, though the store is not away, by what it last said is left. */
@@ -543,7 +564,7 @@ export class FailoverStore {
   #heardLate(charges: readonly SharedCharge[], { allowed, now }: Answered, isAdmitted: boolean): void {
     if (!allowed) return
     const unwanted = charges.filter(({ counter }) => !isAdmitted || counter.needsRelease)
-    this.#store.refund(unwanted, now)
+    takeBack(this.#store, unwanted, now)
     if (!isAdmitted) return
     const here = this.#options.now()
     for (const charge of charges) {
@@ -575,7 +596,7 @@ export class FailoverStore {
     const now = this.#options.now()
     const askedAt = this.#deadline.waitingSince ?? now
     // an error that comes long after the question: this process was stalled, and does not know what it has missed
-    this.#keepLeases()
+    this.#suspendLeases()
     this.#fallback.begin(awayAt ?? now, awayAt === undefined && now - askedAt > STALL_US)
     this.#recovery.begin()
     // the store can be asked
@@ -587,7 +608,6 @@ export class FailoverStore {
   /** What the store had counted is told to it again, by all processes together as after any outage. */
   #lost(): void {
     this.#hasLost = true
-    this.#leases.forgetAll(this.#options.now())
     this.#switch(classifyError(new CountsLost()))
   }
 
@@ -624,6 +644,7 @@ export class FailoverStore {
   /** Reports to the store what it had counted, before any process adds what it has never known. */
   async #remind(era: string | undefined): Promise<void> {
     this.#hasLost = false
+    this.#oweLeases()
     this.#backlog.recall(era)
     await remind(this.#store, this.#fallback.known(this.#options.now)).catch(error => {
       this.#hasLost = true
@@ -670,8 +691,18 @@ export class FailoverStore {
     return code === 'STORE_SILENT' || message.includes('ETIMEDOUT')
   }
 
+  /**
+   * True if the store has lost its counts, and not all processes are known to have reported what it had counted. It takes the largest of
+   * these reports, so what it counts of a call before is lost with the next report.
+   */
+  get #isReminding(): boolean {
+    return this.#hasLost || this.#remindedEra === this.#gatheredEra
+  }
+
   #recovered(): void {
     this.#isRejoining = false
+    this.#remindedEra = undefined
+    this.#usedLeases = []
     this.#confirmReports()
     this.#breaker.reset()
     this.#health.end()

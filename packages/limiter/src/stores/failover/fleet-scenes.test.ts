@@ -211,6 +211,47 @@ function underEvenLoad(
   })
 }
 
+describe('a process that reaches an empty store before others, and knows less than they do of what was counted', () => {
+  it.each(['fixed-window', 'sliding-window', 'sliding-log'])(
+    '%s: gets its calls counted beside what the others report',
+    async algorithm => {
+      const rule = { algorithm, count: 40, periodMs: 3_600_000, burst: 40 }
+      const by = await simulate(1, async () => {
+        const fleet = new SimulatedFleet(time, rule)
+        const latency = (): number => 0.1 + Math.random()
+        const joining = [1, 2].map(() => fleet.join({ everyMs: Number.POSITIVE_INFINITY, latency }))
+        await time.runUntil(3000)
+        const [first, second] = await Promise.all(joining)
+        for (let call = 0; call < 15; call++) await advance(second!.call(1))
+        fleet.cut('refused')
+        await time.runUntil(3300)
+        fleet.store.forget()
+        first!.link.mend(0)
+        for (const at of [3700, 3800, 3900, 4000]) {
+          await time.runUntil(at)
+          void first!.call(1)
+          void first!.call(1)
+        }
+        second!.link.mend(0)
+        await time.runUntil(8000)
+        for (let call = 0; call < 40; call++) await advance(second!.call(1))
+        return overLimit(fleet.admitted, rule)
+      })
+      expect(by).toBe(0)
+    },
+    TIMEOUT_MS,
+  )
+})
+
+/** Lets time pass until a call is decided. */
+async function advance(call: Promise<unknown>): Promise<void> {
+  let isDecided = false
+  void call.then(() => {
+    isDecided = true
+  })
+  while (!isDecided) await time.runUntil(time.now + 1)
+}
+
 describe('a fleet under twice the load that its limit admits', () => {
   it.each(['sliding-window', 'sliding-log', 'token-bucket'])(
     '%s: admits 90 % of the limit in an outage of two seconds, and no call beyond it',

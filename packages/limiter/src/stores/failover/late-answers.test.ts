@@ -27,7 +27,6 @@ function connect(fleet: FleetDouble, latency: Latency) {
   return {
     createCounter: fleet.createCounter.bind(fleet),
     giveBack: fleet.giveBack.bind(fleet),
-    refund: fleet.refund.bind(fleet),
     catchUp: fleet.catchUp.bind(fleet),
     keys: fleet.keys.bind(fleet),
     reset: fleet.reset.bind(fleet),

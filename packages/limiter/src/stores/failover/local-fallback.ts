@@ -154,7 +154,7 @@ export class LocalFallback {
 
   /** Frees the places here of a call that has ended. */
   release({ table, key, slot, cost, resetsBefore }: SharedCharge, now: number): void {
-    if ((slot === OVERFLOW_SLOT ? key !== '' : table.find(key) !== slot) || table.isResetSince(slot, resetsBefore))
+    if ((slot === OVERFLOW_SLOT ? key !== '' : table.find(key) !== slot) || table.isResetSince(key, resetsBefore))
       return
     table.meters.forEach((meter, level) => {
       if (meter.held !== undefined)

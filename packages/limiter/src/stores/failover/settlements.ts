@@ -91,8 +91,8 @@ export class Settlements {
 
 /** What was really used of a charge; what a lease has paid is no reservation of the store, and only the rest is charged there. */
 export function settlementOf(charge: SharedCharge, actual: number, overrun: Overrun): FleetSettlement {
-  const { counter, key, cost, moment, wait, holdUs, reservation, countedBy } = charge
-  const base = { counter, key, moment, wait, reservation, overrun }
+  const { counter, key, cost, moment, wait, holdUs, reservation, countedBy, resetsBefore } = charge
+  const base = { counter, key, moment, wait, reservation, overrun, resetsBefore }
   // when exactly it was used only the lease knows: no earlier than any reset
   if (countedBy === 'lease') return { ...base, moment: LATER, cost: 0, until: 0, actual: Math.max(0, actual - cost) }
   return { ...base, cost, until: moment - wait + holdUs, actual }

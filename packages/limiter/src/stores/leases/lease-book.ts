@@ -245,9 +245,14 @@ export class LeaseBook {
     for (const leases of this.#leases.values()) yield* leases.values()
   }
 
-  /** All leases, with what each has not reported. */
-  unreported(): { lease: Lease; cost: number }[] {
-    return Array.from(this.#all(), lease => ({ lease, cost: lease.unreported }))
+  /**
+   * Stops the use of all permits, since this process decides by its share from now on, and returns those that were used and not reported.
+   * The rest is given back when the store can be asked again.
+   */
+  suspend(now: number): { lease: Lease; used: number }[] {
+    const suspended = Array.from(this.#all(), lease => ({ lease, used: lease.used }))
+    this.#stopAll(now)
+    return suspended.filter(({ used }) => used > 0)
   }
 
   /** Gives all permits back. */

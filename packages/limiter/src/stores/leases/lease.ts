@@ -290,9 +290,9 @@ export class Lease {
     this.arrived()
   }
 
-  /** What this process has used, or may use yet, and has not reported. */
-  get unreported(): number {
-    return Math.max(this.#held, this.#left + this.#uses.amount)
+  /** Returns how many permits this process may have used of those that the store holds for it. */
+  get used(): number {
+    return Math.max(0, this.#held - this.#left)
   }
 
   /** If the limit is nearly reached, a lease of few calls does not pay: the store decides each. */

@@ -22,7 +22,7 @@ interface Ending {
 }
 
 /** The last answer to a holder. */
-interface Reservation {
+export interface Reservation {
   readonly sequence: number
   readonly amount: number
   readonly until: number
@@ -53,10 +53,28 @@ export class Reservations<Holder> {
   readonly #policy: LeasePolicy
   readonly #onCounted: (moment: number, cost: number) => void
 
-  /** `onCounted` is called for what is counted, after the numbers of the key have changed. */
-  constructor(policy: LeasePolicy = NETWORK_LEASES, onCounted: (moment: number, cost: number) => void = () => {}) {
+  /** `onCounted` is called for what is counted, after the numbers of the key have changed; `known` are reservations that were stored. */
+  constructor(
+    policy: LeasePolicy = NETWORK_LEASES,
+    onCounted: (moment: number, cost: number) => void = () => {},
+    known: Iterable<readonly [Holder, Reservation]> = [],
+  ) {
     this.#policy = policy
     this.#onCounted = onCounted
+    for (const [holder, reservation] of known) {
+      this.#reservations.set(holder, reservation)
+      this.#reserve(reservation.until, reservation.amount)
+    }
+  }
+
+  /** The last answer to each holder. */
+  get all(): ReadonlyMap<Holder, Reservation> {
+    return this.#reservations
+  }
+
+  /** Sums of permits by the moment at which they end, the first one first. */
+  get endings(): readonly Held[] {
+    return this.#endings
   }
 
   /** True if no holder has asked lately, or holds anything. */

@@ -30,6 +30,13 @@ interface Member {
   size: number
 }
 
+/** A book of shares as it is stored. */
+export interface WrittenShares {
+  readonly members: readonly (readonly [id: string, at: number, sequence: number, seat: number, size: number])[]
+  readonly heardAt?: number | undefined
+  readonly resumedAt?: number | undefined
+}
+
 /** If no process was heard of for this part of the time after which members are gone, all of them were cut off. */
 export const SILENT_PART = 3
 
@@ -47,6 +54,20 @@ export class ShareBook {
   readonly #members = new Map<string, Member>()
   #heardAt: number | undefined
   #resumedAt = 0
+
+  /** `known` is a book that was written down. */
+  constructor({ members = [], heardAt, resumedAt = 0 }: Partial<WrittenShares> = {}) {
+    for (const [id, at, sequence, seat, size] of members) this.#members.set(id, { at, sequence, seat, size })
+    this.#heardAt = heardAt
+    this.#resumedAt = resumedAt
+  }
+
+  toJSON(): WrittenShares {
+    const members = Array.from(this.#members, ([id, { at, sequence, seat, size }]) => {
+      return [id, at, sequence, seat, size] as const
+    })
+    return { members, heardAt: this.#heardAt, resumedAt: this.#resumedAt }
+  }
 
   /** How many members there are. */
   get size(): number {

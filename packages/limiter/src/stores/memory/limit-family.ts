@@ -1,7 +1,7 @@
 import type { Ending } from '../../algorithms/adaptive/estimator.ts'
 import { capacityOf, type Meter, type Overrun } from '../../algorithms/algorithm.ts'
-import { isKin } from './migrate-states.ts'
-import { KEPT_US, recordCall } from './rule-versions.ts'
+import { continued } from './migrate-states.ts'
+import { isFaster, KEPT_US, recordCall } from './rule-versions.ts'
 import { OVERFLOW_SLOT, type Table, type TableFamily } from './table.ts'
 
 /*
@@ -12,8 +12,11 @@ import { OVERFLOW_SLOT, type Table, type TableFamily } from './table.ts'
  *   5000/h  |ann: 80|carl: 950|       and recorded in all tables that have the key
  *
  * So the table that admits a call knows all calls of the key, whichever limit admitted them: the last call of any window shows
- * that all calls of the window were within its limit, and so no key gets more than the largest of its limits, however often they
- * alternate. entries.lua does the same in Redis.
+ * that all calls of the window were within its limit.
+ *
+ * What a longer window admits beyond the room of a shorter one is paid at the rate of the shorter one: until then that admits only
+ * what another limit of the key would admit, too. So no key gets more than the largest of its limits in any interval, however
+ * often they alternate. entries.lua does the same in Redis.
  */
 
 const MOST_PARTS = 100
@@ -25,7 +28,11 @@ interface Member {
   readonly joinedAt: number
   /** When another limit of the key was first used in place of this one. */
   leftAt: number
+  /** When what longer windows have admitted beyond this one will be paid at its rate; 0 if they have not. */
+  owesUntil: number
 }
+
+const memberOf = (table: Table, joinedAt: number, leftAt: number): Member => ({ table, joinedAt, leftAt, owesUntil: 0 })
 
 export class LimitFamily implements TableFamily {
   /** The tables of limits that the rule states: calls of a key are recorded in them for as long as they matter. */
@@ -56,7 +63,7 @@ export class LimitFamily implements TableFamily {
   joinAll(key: string, table: Table, others: readonly Table[], now: number): void {
     this.#keep(
       key,
-      [table, ...others].map(one => ({ table: one, joinedAt: -1, leftAt: now })),
+      [table, ...others].map(one => memberOf(one, -1, now)),
     )
   }
 
@@ -99,16 +106,17 @@ export class LimitFamily implements TableFamily {
 
   /** Writes into a slot that a key just got what it has used by its other limits, or by the limit of the table `from`. */
   inherit(key: string, table: Table, slot: number, now: number, from?: Table): void {
-    const members = from ? [{ table: from, joinedAt: -1, leftAt: 0 }] : this.#membersOf(key, table)
+    const members = from ? [memberOf(from, -1, 0)] : this.#membersOf(key, table)
     if (members.length === 0) return
-    const source = ancestorOf(members, table)
     const meter = table.meters[0]!
-    const previous = source.meters[0]!
-    const place = source.find(key)
-    const old = source.state(place).slice(source.base(place), source.base(place) + previous.slots)
-    if (!isKin(meter, previous) || old.every(number => number === 0)) return
-    if (hasScaleOf(meter, previous)) table.state(slot).set(old, table.base(slot))
-    else meter.migrate?.inherit(old, previous.migrate?.scale ?? [], table.state(slot), table.base(slot), now)
+    const numbers: number[] = []
+    const sources = ancestorsOf(members, table).map(source => {
+      const [place, previous, from] = [source.find(key), source.meters[0]!, numbers.length]
+      numbers.push(...source.state(place).subarray(source.base(place), source.base(place) + previous.slots))
+      return { previous, from }
+    })
+    const state = continued(meter, sources, numbers, 0, now)
+    if (state) table.state(slot).set(state, table.base(slot))
   }
 
   /** A key with a slot that it has just inherited has this limit from now on; returns how many other slots it has left. */
@@ -118,7 +126,7 @@ export class LimitFamily implements TableFamily {
     if (last === undefined) return 0
     last.leftAt = now
     const staying = members.filter(member => this.#lasting.has(member.table))
-    this.#keep(key, [{ table, joinedAt: now, leftAt: now }, ...staying])
+    this.#keep(key, [memberOf(table, now, now), ...staying])
     let left = 0
     for (const member of members) if (!staying.includes(member) && member.table.forget(key)) left++
     return left
@@ -134,6 +142,7 @@ export class LimitFamily implements TableFamily {
     if (members === undefined || own === undefined) return 0
     const [last] = members
     if (own !== last) last!.leftAt = now
+    if (own.owesUntil > now) own.owesUntil += payUs(cost, table.meters[0]!)
     const staying = [own]
     const leaving: Table[] = []
     for (const member of members) {
@@ -146,19 +155,59 @@ export class LimitFamily implements TableFamily {
       const slot = member.table.find(key)
       const state = member.table.state(slot)
       const [meter, base] = [member.table.meters[0]!, member.table.base(slot)]
-      for (const part of partsOf(cost, meter)) recordCall(table.meters, meter, state, base, { now, cost: part, delay })
+      const carries = meter.rate?.windowUs === undefined && isFaster(meter, table.meters)
+      const mayOwe = this.#lasting.has(table) && isShorter(meter, table.meters[0]!)
+      if (mayOwe) owe(member, meter, meter.delay(state, base, now, cost), now, cost)
+      for (const part of partsOf(cost, meter)) recordCall(meter, state, base, { now, cost: part, delay, carries })
     }
     this.#keep(key, staying)
     return leaving.filter(one => one.forget(key)).length
   }
 
+  delayOf(key: string, table: Table, now: number, cost: number, delay: number): number {
+    const members = cost > 0 ? this.#owing(key, table, now) : undefined
+    if (members === undefined) return delay
+    const delays = members.map(member => {
+      const [meter, slot] = [member.table.meters[0]!, member.table.find(key)]
+      const owesUs = Math.max(0, member.owesUntil - now)
+      return Math.max(owesUs, meter.delay(member.table.state(slot), member.table.base(slot), now, cost))
+    })
+    return Math.max(delay, Math.min(...delays))
+  }
+
+  remainingOf(key: string, table: Table, now: number, remaining: number): number {
+    const others = this.#owing(key, table, now)?.filter(({ owesUntil }) => owesUntil <= now)
+    if (others === undefined) return remaining
+    const lefts = others.map(({ table: other }) => {
+      const slot = other.find(key)
+      return other.meters[0]!.remaining(other.state(slot), other.base(slot), now)
+    })
+    return Math.min(remaining, Math.max(0, ...lefts))
+  }
+
+  /** The limits of a key, if that of a table has to pay what longer windows have admitted. */
+  #owing(key: string, table: Table, now: number): readonly Member[] | undefined {
+    const members = this.#moved.size > 0 ? this.#moved.get(key) : undefined
+    const owesUntil = members?.find(member => member.table === table)?.owesUntil ?? 0
+    return owesUntil > now ? members : undefined
+  }
+
   /** Counts in the other tables of a key what was used beyond its limit, or what of it fits. */
   overdraw(key: string, table: Table, now: number, cost: number, overrun: Overrun): void {
+    const members = this.#moved.get(key)
+    const own = members?.find(member => member.table === table)
+    if (members !== undefined && own !== undefined && own !== members[0]) {
+      members[0]!.leftAt = now
+      this.#keep(key, [own, ...members.filter(member => member !== own)])
+    }
     for (const { table: other } of this.#membersOf(key, table)) {
       const [meter, slot] = [other.meters[0]!, other.find(key)]
       const [state, base] = [other.state(slot), other.base(slot)]
       if (overrun === 'debt' && meter.migrate?.overdraw) meter.migrate.overdraw(state, base, now, cost)
-      else recordCall(table.meters, meter, state, base, { now, cost, delay: 0 })
+      else {
+        const carries = meter.rate?.windowUs === undefined && isFaster(meter, table.meters)
+        recordCall(meter, state, base, { now, cost, delay: 0, carries })
+      }
     }
   }
 
@@ -199,7 +248,7 @@ export class LimitFamily implements TableFamily {
     const moved = this.#moved.get(key)
     if (moved !== undefined) return moved.filter(({ table }) => table !== except)
     for (const table of this.#tables) {
-      if (table !== except && table.find(key) !== OVERFLOW_SLOT) return [{ table, joinedAt: -1, leftAt: 0 }]
+      if (table !== except && table.find(key) !== OVERFLOW_SLOT) return [memberOf(table, -1, 0)]
     }
     return []
   }
@@ -210,22 +259,37 @@ export class LimitFamily implements TableFamily {
   }
 }
 
-/**
- * The table whose counts a new one continues: the one used last; unless that is a window which has forgotten what the window of another
- * one, of a longer period, still knows.
- */
-function ancestorOf(members: readonly Member[], { meters }: Table): Table {
-  const period = meters[0]!.rate?.windowUs === undefined ? 0 : periodOf(meters[0]!)
-  const [last] = members
-  if (periodOf(last!.table.meters[0]!) >= period) return last!.table
-  const byPeriod = members.map(({ table }) => table).sort((a, b) => periodOf(a.meters[0]!) - periodOf(b.meters[0]!))
-  return byPeriod.find(table => periodOf(table.meters[0]!) >= period) ?? byPeriod.at(-1)!
+/** The tables whose counts a new one continues, as `ancestors` of rule-versions.ts has them for versions. */
+function ancestorsOf(members: readonly Member[], { meters }: Table): Table[] {
+  const tables = members.map(({ table }) => table)
+  if (meters[0]!.rate?.windowUs === undefined) return tables
+  const period = periodOf(meters[0]!)
+  if (periodOf(tables[0]!.meters[0]!) >= period) return [tables[0]!]
+  const byPeriod = tables.sort((a, b) => periodOf(a.meters[0]!) - periodOf(b.meters[0]!))
+  return [byPeriod.find(table => periodOf(table.meters[0]!) >= period) ?? byPeriod.at(-1)!]
+}
+
+function isShorter(meter: Meter, other: Meter): boolean {
+  return meter.rate?.windowUs !== undefined && periodOf(meter) < periodOf(other)
+}
+
+/** Notes that a longer window admits a call for which that of a member has no room, or has had none before. */
+function owe(member: Member, meter: Meter, delay: number, now: number, cost: number): void {
+  if (member.owesUntil <= now && delay === 0) return
+  // the window may be full now, and is again once all is paid
+  const from = member.owesUntil > now ? member.owesUntil : now + 2 * meter.rate!.windowUs!
+  member.owesUntil = from + payUs(cost, meter)
+}
+
+/** How long a limit takes to admit a cost in the long run. */
+function payUs(cost: number, { rate }: Meter): number {
+  return Math.ceil(cost / rate!.perUs)
 }
 
 /** Whether a limit was not used for long, and another table of the key knows as much. */
 function isSuperfluous(member: Member, staying: readonly Member[], now: number): boolean {
   const period = periodOf(member.table.meters[0]!)
-  if (now - member.leftAt <= Math.max(KEPT_US, period)) return false
+  if (member.owesUntil > now || now - member.leftAt <= Math.max(KEPT_US, period)) return false
   return staying.some(other => periodOf(other.table.meters[0]!) >= period)
 }
 
@@ -243,7 +307,7 @@ export function canContinue(meters: readonly Meter[]): boolean {
 }
 
 /** More than a limit ever admits at once is recorded in parts, each of which can be counted ahead. */
-function partsOf(cost: number, meter: Meter): number[] {
+export function partsOf(cost: number, meter: Meter): number[] {
   const capacity = capacityOf(meter)
   if (cost <= capacity || capacity === 0) return [cost]
   const parts = Math.min(MOST_PARTS, Math.ceil(cost / capacity))
@@ -252,9 +316,4 @@ function partsOf(cost: number, meter: Meter): number[] {
 
 function periodOf({ migrate }: Meter): number {
   return migrate?.scale[0] ?? 0
-}
-
-function hasScaleOf({ slots, migrate }: Meter, other: Meter): boolean {
-  const scale = migrate?.scale
-  return slots === other.slots && scale !== undefined && scale.every((number, i) => number === other.migrate?.scale[i])
 }

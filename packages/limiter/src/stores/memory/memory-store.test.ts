@@ -1,6 +1,6 @@
 import { randomRuns } from '@test/random-runs'
 import fc from 'fast-check'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { compileRule } from '../../testing/compile-rule.ts'
 import type { TimelineRule } from '../../testing/timeline.ts'
 import { type LocalCharge, localCharge, MemoryStore } from './memory-store.ts'
@@ -42,6 +42,27 @@ describe('the memory store', () => {
     }
     expect(store.keys).toBe(5000)
     for (let key = 0; key < 5000; key++) expect(remaining(`key-${key}`, aMomentIn2026)).toBe(2 - (key % 3))
+  })
+
+  it('the sweeps end when no key is left, and begin again with the next one, so that running all timers of a test ends', () => {
+    vi.useFakeTimers()
+    try {
+      const { store, take } = oneRule({ limit: '3/m' })
+      const startedAt = Date.now()
+      const now = (): number => aMomentIn2026 + (Date.now() - startedAt) * 1000
+      const stop = store.sweepEvery(200, 10, now)
+      for (const key of ['ann', 'bob']) {
+        take(key, now())
+        expect([store.keys, vi.getTimerCount()]).toEqual([1, 1])
+        vi.runAllTimers()
+        expect([store.keys, vi.getTimerCount()]).toEqual([0, 0])
+      }
+      take('eve', now())
+      stop()
+      expect(vi.getTimerCount()).toBe(0)
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   it('the memory store counts all charges of a call, or none', () => {

@@ -106,10 +106,18 @@ export class MemoryStore {
 
   /** Counts what was used beyond a reservation: beyond the limit, or up to it. */
   overdraw(table: Table, key: string, now: number, cost: number, overrun: Overrun): void {
-    const known = table.find(key)
-    const slot = known === OVERFLOW_SLOT && key !== '' ? this.#place(table, key, now) : known
+    const { family } = table
+    const isNew = key !== '' && table.find(key) === OVERFLOW_SLOT
+    if (family !== undefined && (isNew ? !family.isElsewhere(key, table, now) : family.isMoved(key))) {
+      this.#keys -= family.leaveIdle(key, table, now)
+    }
+    const slot = isNew ? this.#place(table, key, now) : table.find(key)
+    if (isNew && slot !== OVERFLOW_SLOT) family?.inherit(key, table, slot, now)
     const counted = table.overdraw(slot, now, cost, overrun)
-    if (counted > 0) table.family?.overdraw(key, table, now, counted, overrun)
+    if (counted === 0 && isNew && family !== undefined && table.forget(key)) this.#keys--
+    if (counted === 0 || family === undefined) return
+    if (isNew) this.#keys -= family.join(key, table, now)
+    family.overdraw(key, table, now, counted, overrun)
   }
 
   /** The slot of a key that is counted elsewhere and followed here; none if that would evict keys that are counted here. */
@@ -167,10 +175,17 @@ export class MemoryStore {
    */
   sweepEvery(everyMs: number, count: number, now: () => number): () => void {
     let sweeping: Repeated | undefined
-    this.#beginSweeping = () => {
+    const begin = (): void => {
       this.#beginSweeping = undefined
-      sweeping = repeat('counts in memory', everyMs, () => this.sweep(count, now()))
+      sweeping = repeat('counts in memory', everyMs, () => {
+        this.sweep(count, now())
+        if (this.#keys > 0) return
+        // tests of applications run all timers until there are none
+        sweeping?.stop()
+        this.#beginSweeping = begin
+      })
     }
+    this.#beginSweeping = begin
     return () => {
       this.#beginSweeping = undefined
       sweeping?.stop()
@@ -337,10 +352,11 @@ function measure(charge: LocalCharge, now: number): void {
   for (let level = 0; level < table.meters.length; level++) {
     const meter = table.meters[level]!
     const at = base + table.offsets[level]!
-    const delay =
+    let delay =
       charge.held === 0
         ? meter.delay(state, at, now, cost, charge.priority)
         : delayBeside(charge.held, { meter, state, at }, now, cost)
+    if (table.family !== undefined) delay = table.family.delayOf(charge.key, table, now, cost, delay)
     delays[level] = delay
     if (delay > wait) wait = delay
     if (delay > (charge.mayWait ? meter.maxWaitUs : 0)) fits = false
@@ -358,7 +374,8 @@ function report(charge: LocalCharge, now: number): void {
     const meter = table.meters[level]!
     const at = base + table.offsets[level]!
     const left = meter.remaining(state, at, now, charge.priority)
-    remaining[level] = held === 0 ? left : Math.max(0, left - held)
+    const beside = held === 0 ? left : Math.max(0, left - held)
+    remaining[level] = table.family === undefined ? beside : table.family.remainingOf(charge.key, table, now, beside)
     resets[level] = Math.max(0, fullAt(meter, state, at) - now)
   }
 }

@@ -21,7 +21,8 @@ export function layOut(meters: readonly Meter[]): Layout {
 export function inheritMoves(before: Layout, after: Layout): LevelMove[] {
   return after.meters.map((meter, level): LevelMove => {
     const ancestor = sourceLevelOf(meter, level, before.meters)
-    return { meter, to: after.offsets[level]!, previous: before.meters[ancestor], from: before.offsets[ancestor] }
+    const sources = [{ previous: before.meters[ancestor]!, from: before.offsets[ancestor]! }]
+    return { meter, to: after.offsets[level]!, sources: ancestor < before.meters.length ? sources : [] }
   })
 }
 
@@ -36,12 +37,17 @@ export function inheritStates(
   return moveStates(chunk, slots, before.stride, after.stride, inheritMoves(before, after), now)
 }
 
-/** Which numbers of a slot become those of a meter: those of the `previous` meter at `from`, or none. */
+/** Numbers of a slot that another meter may continue: those of the `previous` meter at `from`. */
+export interface StateSource {
+  readonly previous: Meter
+  readonly from: number
+}
+
+/** Which numbers of a slot become those of a meter at `to`: of several sources, what matters for longest. */
 export interface LevelMove {
   readonly meter: Meter
   readonly to: number
-  readonly previous?: Meter | undefined
-  readonly from?: number | undefined
+  readonly sources: readonly StateSource[]
 }
 
 /** What meters make of the `slots` states in a chunk; the chunk itself stays as it is. */
@@ -54,18 +60,34 @@ export function moveStates(
   now: number,
 ): Float64Array {
   const states = new Float64Array(slots * newStride)
-  for (const { meter, to, previous, from } of moves) {
-    if (previous === undefined || from === undefined) continue
-    const isKept = meter === previous || hasScaleOf(meter, previous)
-    if (!isKept && !(meter.migrate && isKin(meter, previous))) continue
-    const old = new Float64Array(previous.slots)
+  for (const { meter, to, sources } of moves) {
     for (let slot = 0; slot < slots; slot++) {
-      if (!copyState(chunk, slot * stride + from, old)) continue
-      if (isKept) states.set(old, slot * newStride + to)
-      else meter.migrate?.inherit(old, previous.migrate?.scale ?? [], states, slot * newStride + to, now)
+      const found = continued(meter, sources, chunk, slot * stride, now)
+      if (found) states.set(found, slot * newStride + to)
     }
   }
   return states
+}
+
+/** The state of a meter that continues one of the sources, that which matters for longest; undefined if there is none. */
+export function continued(
+  meter: Meter,
+  sources: readonly StateSource[],
+  numbers: ArrayLike<number>,
+  base: number,
+  now: number,
+): Float64Array | undefined {
+  let found: Float64Array | undefined
+  for (const { previous, from } of sources) {
+    const isKept = meter === previous || hasScaleOf(meter, previous)
+    if (!isKept && !(meter.migrate && isKin(meter, previous))) continue
+    const old = new Float64Array(previous.slots)
+    if (!copyState(numbers, base + from, old)) continue
+    const state = isKept ? old : new Float64Array(meter.slots)
+    if (!isKept) meter.migrate?.inherit(old, previous.migrate?.scale ?? [], state, 0, now)
+    if (found === undefined || meter.idleAt(state, 0) > meter.idleAt(found, 0)) found = state
+  }
+  return found
 }
 
 /** Whether meters in the same order read the same states as before. */
@@ -92,7 +114,7 @@ export function isKin(one: Meter, other: Meter): boolean {
   return one.constructor === other.constructor && one.redis?.lua.name === other.redis?.lua.name
 }
 
-function hasScaleOf(meter: Meter, other: Meter): boolean {
+export function hasScaleOf(meter: Meter, other: Meter): boolean {
   const scale = meter.migrate?.scale
   const otherScale = other.migrate?.scale
   if (!isKin(meter, other)) return false
@@ -101,7 +123,7 @@ function hasScaleOf(meter: Meter, other: Meter): boolean {
 }
 
 /** Copies one state; false if it is that of a key never seen. */
-function copyState(chunk: Float64Array, from: number, state: Float64Array): boolean {
+function copyState(chunk: ArrayLike<number>, from: number, state: Float64Array): boolean {
   let isKnown = false
   for (let i = 0; i < state.length; i++) {
     state[i] = chunk[from + i]!

@@ -22,10 +22,10 @@ export function refundLocal(charged: LocalCharged, now: number, which: Refunded,
   const { table, key, cost, slot, moment, resetsBefore } = charged
   const applies = (meter: Meter): boolean => which === 'all' || (meter.held !== undefined) === (which === 'held')
   if (table.family !== undefined) {
-    if (!table.isResetSince(slot, resetsBefore)) table.family.giveBack(key, now, cost, moment, applies, ending)
+    if (!table.isResetSince(key, resetsBefore)) table.family.giveBack(key, now, cost, moment, applies, ending)
     return
   }
   // a slot that was swept may belong to another key by now
-  if ((slot !== OVERFLOW_SLOT && table.find(key) !== slot) || table.isResetSince(slot, resetsBefore)) return
+  if ((slot !== OVERFLOW_SLOT && table.find(key) !== slot) || table.isResetSince(key, resetsBefore)) return
   table.giveBack(slot, now, cost, moment, applies, ending)
 }

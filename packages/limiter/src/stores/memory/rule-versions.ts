@@ -1,5 +1,5 @@
 import type { Meter } from '../../algorithms/algorithm.ts'
-import { isKin, isSameLayout, type LevelMove, layOut, sourceLevelOf } from './migrate-states.ts'
+import { isKin, isSameLayout, type LevelMove, layOut, type StateSource, sourceLevelOf } from './migrate-states.ts'
 
 /**
  * A rule whose limit has changed may be changed back, and processes without the change continue with the old limit.
@@ -20,7 +20,7 @@ export interface RuleVersion {
   readonly until: number
 }
 
-/** The versions of a table in the order in which they joined, with the one in use. */
+/** The versions of a table, the one that is in use first and then those that were used last. */
 export interface RuleVersions {
   readonly all: readonly RuleVersion[]
   readonly used: RuleVersion
@@ -55,23 +55,23 @@ export function useVersion(
   }
   const moves: LevelMove[] = []
   let stride = 0
-  const place = (version: RuleVersion, moveOf: (meter: Meter, level: number) => Omit<LevelMove, 'to' | 'meter'>) => {
+  const place = (version: RuleVersion, sourcesOf: (meter: Meter, level: number) => readonly StateSource[]) => {
     const offsets = version.meters.map((meter, level) => {
       const to = stride
       stride += meter.slots
-      moves.push({ ...moveOf(meter, level), meter, to })
+      moves.push({ sources: sourcesOf(meter, level), meter, to })
       return to
     })
     return { ...version, offsets }
   }
   const placed = staying.map(version => {
-    const after = place(version, (meter, level) => ({ previous: meter, from: version.offsets[level]! }))
+    const after = place(version, (previous, level) => [{ previous, from: version.offsets[level]! }])
     return version === found ? { ...after, meters, until: 0 } : after
   })
   const next = found
     ? placed[staying.indexOf(found)]!
-    : place(joining, (meter, level) => ancestor(all, used, meter, level))
-  return { versions: { all: found ? placed : [...placed, next], used: next, stride }, moves }
+    : place(joining, (meter, level) => ancestors(all, used, meter, level))
+  return { versions: { all: [next, ...placed.filter(version => version !== next)], used: next, stride }, moves }
 }
 
 /** The versions without those that are kept no longer; undefined if all stay. */
@@ -87,7 +87,7 @@ export function withoutPast(
     .filter(version => version === used || version.until > now)
     .map(version => {
       const offsets = version.meters.map((meter, level) => {
-        moves.push({ meter, to: stride, previous: meter, from: version.offsets[level]! })
+        moves.push({ meter, to: stride, sources: [{ previous: meter, from: version.offsets[level]! }] })
         stride += meter.slots
         return stride - meter.slots
       })
@@ -98,16 +98,26 @@ export function withoutPast(
   return { versions: { all: placed, used: next, stride }, moves }
 }
 
-/** Counts, in a level of another version, a call that `own` levels have admitted to pass after `delay`. */
+/** A call that another limit has admitted to pass after `delay`; what does not fit is counted as late as it does if `carries` is true. */
+export interface RecordedCall {
+  readonly now: number
+  readonly cost: number
+  readonly delay: number
+  readonly carries: boolean
+}
+
+/** True if a meter admits more in the long run than the levels of a limit: no burst of theirs is to come on top of what it admits. */
+export function isFaster(meter: Meter, own: readonly Meter[]): boolean {
+  return (meter.rate?.perUs ?? 0) > Math.min(...own.map(({ rate }) => rate?.perUs ?? Number.POSITIVE_INFINITY))
+}
+
+/** Counts a call that other levels have admitted. */
 export function recordCall(
-  own: readonly Meter[],
   meter: Meter,
   state: Float64Array,
   at: number,
-  { now, cost, delay }: { readonly now: number; readonly cost: number; readonly delay: number },
+  { now, cost, delay, carries }: RecordedCall,
 ): void {
-  // a burst of the slower version is not to come on top of what the faster one admits
-  const carries = (meter.rate?.perUs ?? 0) > Math.min(...own.map(({ rate }) => rate?.perUs ?? Number.POSITIVE_INFINITY))
   if (meter.migrate?.record) {
     meter.migrate.record(state, at, now, cost, delay, carries)
     return
@@ -116,33 +126,27 @@ export function recordCall(
   meter.take(state, at, now, cost, Number.isFinite(fitsIn) ? Math.max(delay, fitsIn) : delay)
 }
 
-/** The version that was used last knows best; unless it has forgotten what another one, of a longer period, still knows. */
-function ancestor(
-  all: readonly RuleVersion[],
-  used: RuleVersion,
-  meter: Meter,
-  level: number,
-): Omit<LevelMove, 'to' | 'meter'> {
-  const isOther = used.meters.some(other => !isKin(meter, other))
-  const place = isOther ? -1 : sourceLevelOf(meter, level, used.meters)
-  const previous = used.meters[place]
-  const period = meter.migrate?.scale[0]
-  const known = previous?.migrate?.scale[0] ?? 0
-  if (period !== undefined && known < period) {
-    const levels = all
-      .flatMap(version => version.meters.map((previous, i) => ({ previous, from: version.offsets[i]! })))
-      .filter(({ previous }) => isKin(meter, previous))
-    const other =
-      levels[
-        sourceLevelOf(
-          meter,
-          -1,
-          levels.map(({ previous }) => previous),
-        )
-      ]
-    if (other && (other.previous.migrate?.scale[0] ?? 0) > known) return other
+/**
+ * The levels whose counts a new one continues. A window continues that of the version used last, unless that has forgotten what the
+ * window of another one, of a longer period, still knows. A bucket continues the fullest: none of them may be refilled by a change.
+ */
+function ancestors(all: readonly RuleVersion[], used: RuleVersion, meter: Meter, level: number): StateSource[] {
+  const kin = all.filter(({ meters }) => meters.every(other => isKin(meter, other)))
+  const sourceIn = (meters: readonly Meter[], offsets: readonly number[], place: number): StateSource[] => {
+    const at = sourceLevelOf(meter, place, meters)
+    return meters[at] ? [{ previous: meters[at], from: offsets[at]! }] : []
   }
-  return previous ? { previous, from: used.offsets[place]! } : {}
+  if (meter.rate?.windowUs === undefined) return kin.flatMap(({ meters, offsets }) => sourceIn(meters, offsets, level))
+  const own = kin.includes(used) ? sourceIn(used.meters, used.offsets, level) : []
+  const known = own[0]?.previous.migrate?.scale[0] ?? 0
+  if (known >= (meter.migrate?.scale[0] ?? 0)) return own
+  const meters = kin.flatMap(version => version.meters)
+  const other = sourceIn(
+    meters,
+    kin.flatMap(version => version.offsets),
+    -1,
+  )
+  return (other[0]?.previous.migrate?.scale[0] ?? 0) > known ? other : own
 }
 
 function livesFor(version: RuleVersion, all: readonly RuleVersion[]): number {

@@ -4,6 +4,7 @@ import { FreeSlots } from './free-slots.ts'
 import { KeyIndex } from './key-index.ts'
 import { inheritMoves, isSameLayout, type Layout, type LevelMove, layOut } from './migrate-states.ts'
 import {
+  isFaster,
   onlyVersion,
   type RuleVersion,
   type RuleVersions,
@@ -19,6 +20,9 @@ const CHUNK_SLOTS = 1 << CHUNK_BITS
 const FEW_SLOTS = 16
 /** Slot 0 counts all keys that have no slot of their own. */
 export const OVERFLOW_SLOT = 0
+
+/** The resets of no more keys than this are known after they have lost their slots. */
+const MOST_PAST_RESETS = 10_000
 
 let resets = 0
 
@@ -40,6 +44,10 @@ export interface TableFamily {
   joinAll(key: string, table: Table, others: readonly Table[], now: number): void
   leaveIdle(key: string, table: Table, now: number): number
   record(key: string, table: Table, now: number, cost: number, delay: number): number
+  /** The delay of a call by the limit of a table, with that of what longer windows have admitted. */
+  delayOf(key: string, table: Table, now: number, cost: number, delay: number): number
+  /** What the limit of a table has left beside that. */
+  remainingOf(key: string, table: Table, now: number, remaining: number): number
   /** Counts in the other tables of a key what was used beyond its limit, or what of it fits. */
   overdraw(key: string, table: Table, now: number, cost: number, overrun: Overrun): void
   giveBack(
@@ -91,6 +99,8 @@ export class Table {
   #hasOverflow = false
   /** The last reset of each slot, by chunks; none for a chunk without any. */
   readonly #resets: (Float64Array | undefined)[] = []
+  /** The last reset of keys that have lost their slots. */
+  readonly #pastResets = new Map<string, number>()
 
   constructor(meters: readonly Meter[]) {
     this.#versions = onlyVersion(meters, -1)
@@ -132,7 +142,13 @@ export class Table {
     const [state, base] = [this.state(slot), this.base(slot)]
     for (const { meters, offsets } of this.past) {
       meters.forEach(
-        (meter, level) => void recordCall(this.meters, meter, state, base + offsets[level]!, { now, cost, delay }),
+        (meter, level) =>
+          void recordCall(meter, state, base + offsets[level]!, {
+            now,
+            cost,
+            delay,
+            carries: isFaster(meter, this.meters),
+          }),
       )
     }
   }
@@ -166,7 +182,7 @@ export class Table {
       meters.forEach((meter, level) => {
         const at = base + offsets[level]!
         if (overrun === 'debt' && meter.migrate?.overdraw) meter.migrate.overdraw(state, at, now, amount)
-        else recordCall(this.meters, meter, state, at, { now, cost: amount, delay: 0 })
+        else recordCall(meter, state, at, { now, cost: amount, delay: 0, carries: isFaster(meter, this.meters) })
       })
     }
     this.meters.forEach((meter, level) => {
@@ -249,6 +265,8 @@ export class Table {
     if (overflowing && this.#held) return OVERFLOW_SLOT
     const slot = this.#free.pop() ?? this.#grow()
     this.#index.add(key, slot)
+    const reset = this.#pastResets.size > 0 ? this.#pastResets.get(key) : undefined
+    if (reset !== undefined) this.#noteReset(slot, reset)
     if (overflowing) this.#states.copy(OVERFLOW_SLOT, slot)
     return slot
   }
@@ -264,16 +282,34 @@ export class Table {
 
   #reset(key: string, stamp: number): void {
     const slot = this.find(key)
-    if (slot === OVERFLOW_SLOT && key !== '') return
+    if (slot === OVERFLOW_SLOT && key !== '') {
+      this.#notePastReset(key, stamp)
+      return
+    }
     this.#states.clear(slot)
+    this.#noteReset(slot, stamp)
+  }
+
+  /** True if a key was reset after a charge with this stamp; of keys without a slot, the last ones to lose theirs are known. */
+  isResetSince(key: string, stamp: number): boolean {
+    const slot = this.find(key)
+    const last = slot === OVERFLOW_SLOT && key !== '' ? this.#pastResets.get(key) : this.#resetOf(slot)
+    return (last ?? 0) > stamp
+  }
+
+  #resetOf(slot: number): number {
+    return this.#resets[slot >> CHUNK_BITS]?.[slot & (CHUNK_SLOTS - 1)] ?? 0
+  }
+
+  #noteReset(slot: number, stamp: number): void {
     this.#resets[slot >> CHUNK_BITS] ??= new Float64Array(CHUNK_SLOTS)
     this.#resets[slot >> CHUNK_BITS]![slot & (CHUNK_SLOTS - 1)] = stamp
   }
 
-  /** Whether a slot was reset after a charge with this stamp. */
-  isResetSince(slot: number, stamp: number): boolean {
-    const chunk = this.#resets[slot >> CHUNK_BITS]
-    return chunk !== undefined && chunk[slot & (CHUNK_SLOTS - 1)]! > stamp
+  #notePastReset(key: string, stamp: number): void {
+    this.#pastResets.delete(key)
+    this.#pastResets.set(key, stamp)
+    if (this.#pastResets.size > MOST_PAST_RESETS) this.#pastResets.delete(this.#pastResets.keys().next().value!)
   }
 
   /** Checks up to `count` keys and frees those whose state is idle; returns how many it freed. */
@@ -297,10 +333,21 @@ export class Table {
   }
 
   #forget(key: string, slot: number): void {
+    const reset = this.#resetOf(slot)
+    if (reset > 0) {
+      this.#noteReset(slot, 0)
+      this.#notePastReset(key, reset)
+    }
     this.#index.delete(key)
     this.#states.clear(slot)
     this.#free.push(slot)
     this.family?.forgot(key, this)
+  }
+
+  /** True if no key matters any more, those without a slot included. */
+  isIdle(now: number): boolean {
+    for (const [, slot] of this.entries()) if (this.#isLive(slot, now)) return false
+    return true
   }
 
   /** Whether a key has a slot whose numbers matter. */

@@ -1,7 +1,7 @@
 import { smoothLua } from '../../algorithms/lua/generated.ts'
 import type { Curve } from '../../algorithms/smooth.ts'
+import { escapePart } from '../ledger-keys.ts'
 import { UnreadableReply } from '../store-error.ts'
-import { escapePart } from './counter.ts'
 import { evaluate, scriptOf } from './script/evaluate-script.ts'
 import { pace } from './script/generated.ts'
 import type { SendCommand } from './send-command.ts'

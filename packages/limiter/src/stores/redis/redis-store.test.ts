@@ -4,8 +4,10 @@ import type { Meter } from '../../algorithms/algorithm.ts'
 import { concurrency } from '../../algorithms/concurrency.ts'
 import { fixedWindow } from '../../algorithms/fixed-window.ts'
 import { algorithms } from '../../algorithms/index.ts'
+import { slidingLogLua } from '../../algorithms/lua/generated.ts'
 import { slidingLog } from '../../algorithms/sliding-log.ts'
 import { tokenBucket } from '../../algorithms/token-bucket.ts'
+import { takeBack } from '../store.ts'
 import { type RedisCharge, type RedisCounter, redisCharge } from './counter.ts'
 import { RedisStore, type RedisStoreOptions } from './redis-store.ts'
 
@@ -165,7 +167,7 @@ describe('a call by several rules', () => {
     const store = createStore()
     const counters = [createCounter(store, [perMinute(10)], 'a'), createCounter(store, [perMinute(5)], 'b')]
     const charges = counters.map(counter => charge(counter, 'someone', 2))
-    store.refund(charges, (await store.take(charges)).now)
+    takeBack(store, charges, (await store.take(charges)).now)
     expect(await Promise.all(counters.map(counter => left(store, counter)))).toEqual([10, 5])
     expect(await Promise.all(counters.map(counter => store.keys(counter, 10)))).toEqual([[], []])
   })
@@ -337,7 +339,7 @@ describe('keys', () => {
     const log = slidingLog.meter({ count: 10, periodMs: 1000 }, {})
     createCounter(
       other,
-      [Object.assign(log, { redis: { ...log.redis!, lua: { ...log.redis!.lua, name: 'own-log' } } })],
+      [Object.assign(log, { redis: { ...log.redis!, lua: { ...slidingLogLua, name: 'own-log' } } })],
       'more',
     )
     const otherCounter = createCounter(other, [perMinute(10)])

@@ -1,8 +1,11 @@
 import { randomInt } from 'node:crypto'
 import type { LuaAlgorithm } from '../../algorithms/algorithm.ts'
-import { attempt, type Repeated, repeat, visitAll } from '../../common/background.ts'
+import { visitAll } from '../../common/background.ts'
 import { reportFault } from '../../common/faults.ts'
 import { DianaError } from '../../errors.ts'
+import { HeldSlots, LEASE_MS } from '../held-slots.ts'
+import { callerOf } from '../ledger-keys.ts'
+import { OwnResets } from '../own-resets.ts'
 import {
   type Answered,
   type AnswerListener,
@@ -10,32 +13,23 @@ import {
   type FleetSettlement,
   type LeaseAnswer,
   type LeaseRequest,
-  releaseOf,
   type SharedStore,
   type StoreWatcher,
+  takeBack,
 } from '../store.ts'
 import { UnreadableReply } from '../store-error.ts'
+import { UsedVersions } from '../used-versions.ts'
 import { BATCH_CALLS, batchesOf, bySlot } from './batches.ts'
 import { ClockSteps } from './clock-steps.ts'
-import {
-  callerOf,
-  LEASE_MS,
-  type RedisCharge,
-  type RedisCounter,
-  type RedisCounterRule,
-  redisCharge,
-  redisCounter,
-} from './counter.ts'
-import { type Engine, engineWith } from './engine/engine.ts'
+import { type RedisCharge, type RedisCounter, type RedisCounterRule, redisCharge, redisCounter } from './counter.ts'
+import { type Engine, engineWith, isOwnLua } from './engine/engine.ts'
 import { EngineClient } from './engine/engine-client.ts'
 import { compareEra, type Era, Eras } from './era.ts'
-import { HeldSlots } from './held-slots.ts'
 import { readReply } from './read-reply.ts'
 import { type BatchTerms, encodeBatch } from './request-writer.ts'
 import { escapePattern, scan } from './scan.ts'
 import type { RedisCatchUp, RedisLease, Refund, ScriptRequest } from './script-request.ts'
 import type { SendCommand } from './send-command.ts'
-import { UsedVersions } from './used-versions.ts'
 
 export interface RedisStoreOptions {
   /** What every key begins with; default: diana. */
@@ -58,8 +52,6 @@ type Pending = ScriptRequest & { readonly listener: AnswerListener }
 
 /** If nothing is under way, and of late no more calls were than these, none waits for the turn to end. */
 const FEW_CALLS = 8
-/** Concurrency slots are renewed so long after a request was lost, and again as long as that fails. */
-const CORRECT_MS = 250
 /** A request is repeated at most so often: with descriptions of rules, and after counts were lost that did not matter. */
 const MOST_TRIES = 10
 /** For how long Redis keeps a ledger that is idle. */
@@ -88,16 +80,15 @@ export class RedisStore implements SharedStore {
   readonly #eras: Eras
   readonly #clockSteps = new ClockSteps()
   #watcher: StoreWatcher | undefined
-  readonly #slots = new HeldSlots()
-  readonly #renewing: Repeated
-  #correcting: NodeJS.Timeout | undefined
+  readonly #slots = new HeldSlots<RedisCounter>(renewal => this.#ask({ what: 'renew', charges: [renewal] }))
+  readonly #resets = new OwnResets()
   readonly #flushSoon = (): void => this.#flush()
   #pending: Pending[] = []
   #underWay = 0
   /** As many were under way, or about to be, when answers came of late. */
   #load = 0
   #closed = false
-  /** The counter made last for each tag: late refunds go by the limit in force. */
+  /** The counter made last for each tag, and for each limit of a rule that has several: late refunds go by the limit in force. */
   readonly #counters = new Map<string, RedisCounter>()
   /** Counters of rules whose limit has changed, and whose counts are not continued yet. */
   readonly #changed = new Set<RedisCounter>()
@@ -118,22 +109,25 @@ export class RedisStore implements SharedStore {
     this.#holder = options.holder ?? randomInt(2 ** 47)
     this.#forgetsLimits = options.forgetsLimits ?? false
     this.#eras = new Eras(this.#prefix, this.#isCluster)
-    this.#renewing = repeat('slots held in Redis', LEASE_MS / 3, () => this.renew())
   }
 
   createCounter(rule: RedisCounterRule): RedisCounter {
     for (const { redis } of rule.meters) {
       const lua = redis?.lua
-      if (!lua || this.#luaAlgorithms.get(lua.name) === lua) continue
+      if (lua === undefined || isOwnLua(lua) || this.#luaAlgorithms.get(lua.name) === lua) continue
       this.#luaAlgorithms.set(lua.name, lua)
       this.#engine = undefined
     }
     const counter = redisCounter(rule, this.#prefix)
-    const before = this.#counters.get(counter.tag)
-    this.#counters.set(counter.tag, counter)
+    const before = this.#counters.get(nameOf(counter))
+    this.#counters.set(nameOf(counter), counter)
     if (before?.mark === counter.mark) Object.assign(counter, { since: before.since, countsSince: before.countsSince })
     else if (before && !counter.varies) this.#change(before, counter)
     return counter
+  }
+
+  #latest(counter: RedisCounter): RedisCounter {
+    return this.#counters.get(nameOf(counter)) ?? counter
   }
 
   /** The limit of a rule has changed: what callers have used is continued by it before it expires by the limit of before. */
@@ -195,32 +189,26 @@ export class RedisStore implements SharedStore {
   }
 
   /** Takes charges back without waiting; if the refund is lost, the counts stay on the safe side. */
-  giveBack(charged: readonly Refund[]): void {
+  giveBack(given: readonly Refund[]): void {
+    const charged = given.filter(one => !this.#resets.isForgotten(one))
     if (this.#closed || charged.length === 0) return
     this.#slots.giveBack(charged)
-    const refunds = charged.map(one => ({ ...one, counter: this.#counters.get(one.counter.tag) ?? one.counter }))
+    const refunds = charged.map(one => ({ ...one, counter: this.#latest(one.counter) }))
     for (const charges of this.#isCluster ? bySlot(refunds, refund => refund) : [refunds]) {
-      this.#ask({ what: 'giveBack', charges }).catch(() => this.#lost(charges))
+      this.#ask({ what: 'giveBack', charges }).catch(() => this.#slots.lost(charges))
     }
   }
 
   /** Settles reservations, with the next batch. */
   async settle(settlements: readonly FleetSettlement[]): Promise<void> {
-    const latest = settlements.map(one => {
+    const kept = settlements.filter(one => !this.#resets.isForgotten(one))
+    if (kept.length === 0) return
+    const latest = kept.map(one => {
       const counter = one.counter as RedisCounter
-      return { ...one, counter: this.#counters.get(counter.tag) ?? counter }
+      return { ...one, counter: this.#latest(counter) }
     })
     const groups = this.#isCluster ? bySlot(latest, one => one) : [latest]
     await Promise.all(groups.map(charges => this.#ask({ what: 'settle', charges })))
-  }
-
-  /** Takes back what a call was charged at `now`. */
-  refund(charges: readonly RedisCharge[], now: number): void {
-    const all = charges.filter(({ cost, fits }) => cost > 0 && fits)
-    const reserved = all.filter(({ holdUs }) => holdUs > 0)
-    if (reserved.length > 0) this.settle(reserved.map(charge => releaseOf(charge, now))).catch(() => {})
-    const counted = all.filter(({ holdUs }) => holdUs === 0)
-    this.giveBack(counted.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait, wait })))
   }
 
   /** Reports permits that this process has used in advance, and reserves others. */
@@ -256,8 +244,9 @@ export class RedisStore implements SharedStore {
 
   /** Forgets what is counted for one key of a rule. */
   async reset(counter: RedisCounter, key: string): Promise<void> {
-    const latest = this.#counters.get(counter.tag) ?? counter
+    const latest = this.#latest(counter)
     this.#slots.drop(counter, key)
+    this.#resets.note(counter, key)
     const { now } = await this.#ask({ what: 'reset', charges: [{ counter: latest, key }] })
     this.#slots.dropped(counter, key, now)
   }
@@ -269,8 +258,7 @@ export class RedisStore implements SharedStore {
   /** Answers pending requests, and renews no more leases: the slots of this process are released soon. */
   close(): void {
     this.#closed = true
-    this.#renewing.stop()
-    clearTimeout(this.#correcting)
+    this.#slots.close()
   }
 
   async #takeApart(groups: readonly (readonly RedisCharge[])[]): Promise<Answered> {
@@ -278,34 +266,15 @@ export class RedisStore implements SharedStore {
     const answers = outcomes.flatMap(outcome => (outcome.status === 'fulfilled' ? [outcome.value] : []))
     if (answers.length === groups.length && answers.every(({ allowed }) => allowed)) return answers[0]!
     outcomes.forEach((outcome, i) => {
-      if (outcome.status === 'fulfilled' && outcome.value.allowed) this.refund(groups[i]!, outcome.value.now)
+      if (outcome.status === 'fulfilled' && outcome.value.allowed) takeBack(this, groups[i]!, outcome.value.now)
     })
     const failure = outcomes.find(outcome => outcome.status === 'rejected')
     if (failure) throw failure.reason
     return { allowed: false, now: answers[0]!.now }
   }
 
-  /** Renews the leases of this process, and resolves when Redis has answered; renewals that were lost are repeated. */
-  async renew(): Promise<void> {
-    // each on its own, so that a batch stays small, and a Cluster finds each in its slot
-    const renewals = this.#slots.renewals().map(renewal => {
-      return this.#ask({ what: 'renew', charges: [renewal] }).then(
-        () => this.#slots.renewed(renewal),
-        () => this.#lost([renewal]),
-      )
-    })
-    await Promise.all(renewals)
-  }
-
-  /** Concurrency slots of requests that were lost are corrected soon, if Redis can be asked. */
-  #lost(charges: readonly { readonly counter: RedisCounter; readonly key: string }[]): void {
-    if (this.#closed) return
-    this.#slots.lost(charges)
-    if (!this.#slots.hasDoubts || this.#correcting) return
-    this.#correcting = setTimeout(() => {
-      this.#correcting = undefined
-      if (this.#slots.hasDoubts) attempt('slots held in Redis', () => this.renew())
-    }, CORRECT_MS).unref()
+  renew(): Promise<void> {
+    return this.#slots.renewAll()
   }
 
   #ask({ what, charges }: ScriptRequest): Promise<Answered> {
@@ -348,7 +317,7 @@ export class RedisStore implements SharedStore {
     } catch (error) {
       const fail = (request: Pending): void => {
         this.#answered(request, false)
-        if (request.what === 'take') this.#lost(request.charges)
+        if (request.what === 'take') this.#slots.lost(request.charges)
         request.listener.failed(error)
       }
       visitAll('answers of Redis', batch, fail, () => {})
@@ -463,4 +432,9 @@ function toAll(nodes: () => readonly SendCommand[]): SendCommand {
     const failure = outcomes.find(outcome => outcome.status === 'rejected')
     if (failure) throw failure.reason
   }
+}
+
+/** What counters have in common of which the last one counts: a limit of a rule that has several is no later version of another. */
+function nameOf({ tag, mark, varies }: RedisCounter): string {
+  return varies ? `${tag} ${mark}` : tag
 }

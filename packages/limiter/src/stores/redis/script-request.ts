@@ -1,4 +1,5 @@
 import type { CatchUp } from '../catch-up.ts'
+import type { Renewal } from '../held-slots.ts'
 import type { FleetSettlement, LeaseAnswer, LeaseRequest } from '../store.ts'
 import type { RedisCharge, RedisCounter } from './counter.ts'
 
@@ -15,7 +16,7 @@ export interface DecisionRequest {
 
 export type Amendment =
   | { readonly what: 'giveBack'; readonly charges: readonly Refund[] }
-  | { readonly what: 'renew'; readonly charges: readonly Renewal[] }
+  | { readonly what: 'renew'; readonly charges: readonly Renewal<RedisCounter>[] }
   | { readonly what: 'catchUp'; readonly charges: readonly RedisCatchUp[] }
   | { readonly what: 'reset'; readonly charges: readonly Reset[] }
   | { readonly what: 'lease'; readonly charges: readonly RedisLease[] }
@@ -40,20 +41,14 @@ export interface Refund {
   readonly moment: number
   /** How long before that moment it was charged. */
   readonly wait?: number | undefined
+  /** How many keys had been reset in this process when it was charged. */
+  readonly resetsBefore?: number | undefined
 }
 
 /** A key whose counts are forgotten, with all that was charged so far. */
 export interface Reset {
   readonly counter: RedisCounter
   readonly key: string
-}
-
-/** The concurrency slots that this process holds for one key; a range while answers are pending. */
-export interface Renewal {
-  readonly counter: RedisCounter
-  readonly key: string
-  readonly least: number
-  readonly most: number
 }
 
 /** Calls of one key that Redis has missed. */

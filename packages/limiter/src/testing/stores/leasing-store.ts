@@ -1,5 +1,4 @@
 import type { CatchUp } from '../../stores/catch-up.ts'
-import { catchUpState, decideCharges, refundCharge, resetState, stateSize } from '../../stores/decide-charges.ts'
 import { leaseTermsOf } from '../../stores/leases/lease-terms.ts'
 import { Reservations } from '../../stores/leases/reservations.ts'
 import type { LevelState } from '../../stores/memory/delay-beside.ts'
@@ -14,6 +13,7 @@ import type {
   LeaseRequest,
   SharedStore,
 } from '../../stores/store.ts'
+import { catchUpState, decideCharges, refundCharge, resetState, stateSize } from './decide-charges.ts'
 
 interface Key {
   readonly state: Float64Array
@@ -73,10 +73,6 @@ export class LeasingStore {
     return [...(counter as Counter).keys.keys()].slice(0, most)
   }
 
-  refund(charges: readonly FleetCharge[], now: number): void {
-    this.giveBack(charges.map(({ counter, key, cost, wait }) => ({ counter, key, cost, moment: now + wait, wait })))
-  }
-
   /** Loses its memory, as a server does that is started without its data. */
   forget(): void {
     this.era++
@@ -91,7 +87,6 @@ export class LeasingStore {
       look: async charges => this.look(charges),
       lease: async request => this.lease(holder, request),
       giveBack: refunds => this.giveBack(refunds),
-      refund: (charges, now) => this.refund(charges, now),
       catchUp: async missed => this.catchUp(missed),
       keys: (counter, most) => this.keys(counter, most),
       reset: async (counter, key) => this.reset(counter, key),

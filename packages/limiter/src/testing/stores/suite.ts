@@ -1,137 +1,207 @@
 import assert from 'node:assert/strict'
-import type { CompiledRule } from '../../rules/compile.ts'
-import { type FleetCharge, type FleetCounter, fleetCharge, type SharedStore } from '../../stores/store.ts'
+import { algorithms } from '../../algorithms/index.ts'
+import { LedgerRegistry } from '../../stores/ledgers/ledger-registry.ts'
+import { LedgerStore } from '../../stores/ledgers/ledger-store.ts'
+import { type FleetCharge, fleetCharge } from '../../stores/store.ts'
+import type { LedgerWrite, TransactionalStore } from '../../stores/transactional-store.ts'
 import { compileRule } from '../compile-rule.ts'
 import type { SuiteTest } from '../suite-test.ts'
-import { runTimeline, type TimelineRule } from '../timeline.ts'
-import { timelines } from '../timelines.ts'
-import { randomDice } from '../walk.ts'
-import { StoreComparison, type TestClock } from './comparison.ts'
-import { createStoreDecider } from './store-decider.ts'
+import { sharedStoreSuite } from './shared-store-suite.ts'
 
 /** An empty store that a test may use. */
 export interface StoreUnderTest {
-  readonly store: SharedStore
-  close(): Promise<void>
+  readonly store: TransactionalStore
+  /** This store as another process sees it, over a connection of its own; left out: `store`. */
+  readonly other?: TransactionalStore | undefined
+  close(): Promise<unknown>
 }
 
 export interface StoreSuiteOptions {
-  /** Creates an empty store that reads the time, in whole microseconds, from `now`. */
-  create(now: () => number): Promise<StoreUnderTest>
+  /** Creates an empty store. */
+  create(): Promise<StoreUnderTest>
 }
 
-const STEPS = 300
-const rules: readonly TimelineRule[] = [
-  { algorithm: 'sliding-window', limit: '5/s' },
-  { algorithm: 'token-bucket', limit: ['3/s', '20/m'], burst: 4 },
-  { algorithm: 'leaky-bucket', limit: '10/s', burst: 3, whenFull: 'wait' },
-  { algorithm: 'fixed-window', limit: '2/s', whenFull: 'shadow' },
+const KEEP_MS = 600_000
+/** The clock of a store may be wrong, and is no other unit. */
+const CLOCKS_APART_MS = 86_400_000
+/** Names that a database, a file system or a pattern could read in another way. */
+const NAMES = [
+  'plain',
+  "it's",
+  '100%',
+  'a_b',
+  'axb',
+  '../up',
+  'sp ace',
+  '\u{1f3f9}{}',
+  'UPPER',
+  'upper',
+  'x'.repeat(200),
 ]
+const HOLDERS = 8
+const MOVES = 10
 
-/** Lists the promises of every shared store, as tests for any test runner. */
+/** Lists the promises of a store of your own, as tests for any test runner. */
 export function storeSuite({ create }: StoreSuiteOptions): readonly SuiteTest[] {
   const tests: SuiteTest[] = []
-  const add = (name: string, test: (store: SharedStore, clock: TestClock) => Promise<void>): void => {
+  const add = (name: string, test: (store: TransactionalStore, other: TransactionalStore) => Promise<void>): void => {
     const run = async (): Promise<void> => {
-      const clock = { now: 1_800_000_000_000_000 }
-      const { store, close } = await create(() => clock.now)
-      await test(store, clock).finally(() => close())
+      const { store, other = store, close } = await create()
+      await test(store, other).finally(close)
     }
     tests.push({ name, run })
   }
 
-  for (const timeline of timelines) {
-    add(`the store answers a table of moments: ${timeline.title}`, async (store, clock) => {
-      const start = clock.now
-      const decide = createStoreDecider(store, compileRule(timeline.rule))
-      await runTimeline(timeline, (atMs, cost, key) => {
-        clock.now = Math.round(start + atMs * 1000)
-        return decide(cost, key)
+  add('what a transaction writes, the next one reads, under keys of all kinds', async (store, other) => {
+    const long = JSON.stringify('\u{1f3f9} "quoted" \\ \n'.repeat(5000))
+    for (const name of NAMES) await write(store, { [name]: `${name} ${long}` })
+    assert.deepEqual(
+      await read(other, NAMES),
+      NAMES.map(name => `${name} ${long}`),
+    )
+    await write(other, { plain: undefined, [NAMES[1]!]: 'less' })
+    assert.deepEqual(await read(store, NAMES.slice(0, 3)), [undefined, 'less', `${NAMES[2]} ${long}`])
+  })
+
+  add('a transaction whose change throws writes nothing, and fails', async store => {
+    await write(store, { one: '1' })
+    const failing = async (): Promise<unknown> => {
+      return await store.transact(['one'], () => {
+        throw new Error('no change')
       })
-    })
+    }
+    await assert.rejects(failing)
+    assert.deepEqual(await read(store, ['one']), ['1'])
+    await write(store, { one: '2' })
+    assert.deepEqual(await read(store, ['one']), ['2'])
+  })
+
+  add('transactions that come together lose no count', async (store, other) => {
+    const add = (through: TransactionalStore) =>
+      change(through, ['sum'], ([sum]) => ({ sum: String(Number(sum ?? 0) + 1) }))
+    await Promise.all(Array.from({ length: HOLDERS * MOVES }, (_, i) => add(i % 2 === 0 ? store : other)))
+    assert.deepEqual(await read(store, ['sum']), [String(HOLDERS * MOVES)])
+  })
+
+  add('a transaction is seen whole or not at all', async (store, other) => {
+    const keys = ['left', 'right']
+    const moving = Array.from({ length: HOLDERS * MOVES }, (_, i) =>
+      write(store, { left: String(i), right: String(i) }),
+    )
+    const seen = Array.from({ length: HOLDERS * MOVES }, () => read(other, keys))
+    for (const [left, right] of await Promise.all(seen)) assert.equal(left, right)
+    await Promise.all(moving)
+  })
+
+  add(
+    'transactions that read the same ledgers and write different ones come one after the other',
+    async (store, other) => {
+      for (let round = 0; round < MOVES; round++) {
+        const keys = [`a${round}`, `b${round}`]
+        // each takes the last place, unless the other one has
+        const takeAs = (through: TransactionalStore, own: string) => {
+          return change(through, keys, held => (held.some(Boolean) ? {} : { [own]: 'held' }))
+        }
+        await Promise.all([takeAs(store, keys[0]!), takeAs(other, keys[1]!)])
+        assert.equal((await read(store, keys)).filter(Boolean).length, 1)
+      }
+    },
+  )
+
+  add('a store that gives the time gives milliseconds since 1970, and never earlier ones', async (store, other) => {
+    const times: number[] = []
+    for (const through of [store, other, store]) {
+      await through.transact(['time'], (_, nowMs = Date.now()) => {
+        times.push(nowMs)
+        return []
+      })
+    }
+    assert.deepEqual(
+      times,
+      times.toSorted((a, b) => a - b),
+    )
+    for (const nowMs of times) assert.ok(Math.abs(nowMs - Date.now()) < CLOCKS_APART_MS, `the time is ${nowMs}`)
+  })
+
+  add('keys lists the keys that begin with a text, and no more than asked for', async store => {
+    if (store.keys === undefined) return
+    await write(store, { a_1: '1', a_2: '2', ab1: '3', A_1: '4', 'a%': '5' })
+    assert.deepEqual([...(await store.keys('a_', 10))].sort(), ['a_1', 'a_2'])
+    assert.deepEqual(await store.keys('a%', 10), ['a%'])
+    assert.equal((await store.keys('a', 2)).length, 2)
+  })
+
+  add('two processes admit no more than the limit, and each sees what the other has counted', async (store, other) => {
+    const rule = compileRule({ limit: '20/h' })
+    const processes = [store, other].map(one => new LedgerStore(one, { algorithms }))
+    const counters = processes.map(one => one.createCounter(rule))
+    const take = async (i: number): Promise<boolean> => {
+      return (await processes[i]!.take([chargeOf(counters[i]!)])).allowed
+    }
+    const calls = await Promise.all(Array.from({ length: 50 }, (_, i) => take(i % 2)))
+    assert.equal(calls.filter(Boolean).length, 20)
+    const look = chargeOf(counters[1]!)
+    await processes[1]!.look([look])
+    assert.deepEqual(look.remaining, [0])
+    for (const one of processes) one.close()
+  })
+
+  add('processes know of each other until they leave', async (store, other) => {
+    const [one, two] = [new LedgerRegistry(store), new LedgerRegistry(other)]
+    const sign = { isBack: true, withinMs: 5000, memberMs: 5000 }
+    await Promise.all([one.register(sign), two.register(sign)])
+    const { size, era } = await one.register(sign)
+    assert.deepEqual([size, (await two.register(sign)).era], [2, era])
+    await two.leave()
+    assert.equal((await one.register(sign)).size, 1)
+  })
+
+  const createShared = async (now: () => number) => {
+    const { store, close } = await create()
+    const shared = new LedgerStore(withoutClock(store), { algorithms, now })
+    const closeBoth = async (): Promise<void> => {
+      shared.close()
+      await close()
+    }
+    return { store: shared, close: closeBoth }
   }
-
-  add('a call that one rule refuses is charged by none', async store => {
-    const [narrow, wide] = countersOf(store, { limit: '1/h' }, { limit: '10/h' })
-    const charges = [charge(wide!), charge(narrow!)]
-    assert.equal((await store.take(charges)).allowed, true)
-    assert.equal((await store.take(charges)).allowed, false)
-    await store.look(charges)
-    assert.deepEqual(charges[0]!.remaining, [9])
-  })
-
-  add('calls that are decided at the same time exceed no limit', async store => {
-    const [counter] = countersOf(store, { limit: '10/h' })
-    const answers = await Promise.all(Array.from({ length: 30 }, () => store.take([charge(counter!)])))
-    assert.equal(answers.filter(({ allowed }) => allowed).length, 10)
-  })
-
-  add('a freed concurrency slot admits the next call', async store => {
-    const [counter] = countersOf(store, { algorithm: 'concurrency', limit: 1 })
-    const { allowed, now } = await store.take([charge(counter!)])
-    assert.equal(allowed, true)
-    assert.equal((await store.take([charge(counter!)])).allowed, false)
-    store.giveBack([{ counter: counter!, key: 'ann', cost: 1, moment: now }])
-    await store.look([charge(counter!)])
-    assert.equal((await store.take([charge(counter!)])).allowed, true)
-  })
-
-  add('refund takes back all charges of a call', async store => {
-    const [counter] = countersOf(store, { limit: '2/h' })
-    const charges = [charge(counter!)]
-    const { now } = await store.take(charges)
-    store.refund(charges, now)
-    await store.look(charges)
-    assert.deepEqual(charges[0]!.remaining, [2])
-  })
-
-  add('a charge of before a reset is not refunded after it', async (store, clock) => {
-    const [counter] = countersOf(store, { limit: '2/h' })
-    const { now } = await store.take([charge(counter!)])
-    clock.now += 1000
-    await store.reset(counter!, 'ann')
-    clock.now += 1000
-    const charges = [charge(counter!)]
-    await store.take(charges)
-    store.giveBack([{ counter: counter!, key: 'ann', cost: 1, moment: now }])
-    await store.look(charges)
-    assert.deepEqual(charges[0]!.remaining, [1])
-  })
-
-  add('keys lists the keys that have counts, up to the number asked for', async store => {
-    const [counter] = countersOf(store, { limit: '2/h' })
-    for (const key of ['ann', 'bob', 'eve']) await store.take([charge(counter!, key)])
-    const keys = await store.keys(counter!, 10)
-    assert.deepEqual(keys.filter(key => key !== '').sort(), ['ann', 'bob', 'eve'])
-    assert.ok((await store.keys(counter!, 2)).length <= 2)
-  })
-
-  add('catchUp counts what fits of missed calls, and reports what does not', async store => {
-    const [counter] = countersOf(store, { limit: '5/h' })
-    const charges = [charge(counter!)]
-    await store.take(charges)
-    const missed = { counter: counter!, key: 'ann', levels: [{ known: 3, missing: 4 }], unfit: [] }
-    await store.catchUp(missed)
-    assert.deepEqual(missed.unfit, [2])
-    await store.look(charges)
-    assert.deepEqual(charges[0]!.remaining, [0])
-  })
-
-  for (const seed of [1, 2, 3]) {
-    add(`${STEPS} random calls, refunds and resets are answered as in memory, seed ${seed}`, async (store, clock) => {
-      const compiled = rules.map((rule, i) => compileRule(rule, { id: `rule-${i}` }))
-      const comparison = new StoreComparison(store, clock, compiled, seed)
-      const next = randomDice(seed)
-      for (let step = 0; step < STEPS; step++) await comparison.step(next())
-    })
-  }
-  return tests
+  return [...tests, ...sharedStoreSuite({ create: createShared })]
 }
 
-function countersOf(store: SharedStore, ...rules: readonly TimelineRule[]): FleetCounter[] {
-  return rules.map((rule, i) => store.createCounter(compileRule(rule, { id: `rule-${i}` }) satisfies CompiledRule))
+/** Lets a test set the time, also in a store that gives one. */
+function withoutClock(store: TransactionalStore): TransactionalStore {
+  const keys = store.keys?.bind(store)
+  return {
+    transact: (names, change) => store.transact(names, ledgers => change(ledgers)),
+    ...(keys && { keys }),
+  }
 }
 
-function charge(counter: FleetCounter, key = 'ann'): FleetCharge {
-  return { ...fleetCharge(counter), key, cost: 1, mayWait: false }
+function chargeOf(counter: FleetCharge['counter']): FleetCharge {
+  return { ...fleetCharge(counter), key: 'ann', cost: 1, mayWait: false }
+}
+
+/** Runs one transaction; `decide` gets the ledgers and returns those to be written. */
+async function change(
+  store: TransactionalStore,
+  keys: readonly string[],
+  decide: (ledgers: readonly (string | undefined)[]) => Readonly<Record<string, string | undefined>>,
+): Promise<void> {
+  await store.transact([...keys].sort(), ledgers => {
+    const written = decide(keys.map(key => ledgers.get(key) ?? undefined))
+    return Object.entries(written).map(([key, ledger]): LedgerWrite => ({ key, ledger, keepMs: KEEP_MS }))
+  })
+}
+
+async function write(store: TransactionalStore, ledgers: Readonly<Record<string, string | undefined>>): Promise<void> {
+  await change(store, Object.keys(ledgers), () => ledgers)
+}
+
+async function read(store: TransactionalStore, keys: readonly string[]): Promise<(string | undefined)[]> {
+  let found: (string | undefined)[] = []
+  await change(store, keys, ledgers => {
+    found = [...ledgers]
+    return {}
+  })
+  return found
 }

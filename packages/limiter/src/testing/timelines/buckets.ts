@@ -80,6 +80,52 @@ export const bucketTimelines: readonly Timeline[] = [
     ],
   },
   {
+    title:
+      'an aligned refill brings the tokens of a period when the clock ends it, and keeps unused ones up to the burst',
+    rule: { algorithm: 'token-bucket', limit: '2/s', burst: 5, refill: 'aligned' },
+    rows: [
+      { at: 500, cost: 0, expected: 'pass', remaining: 5 },
+      { at: 500, cost: 6, expected: 'refuse', remaining: 5, retryAfterMs: Number.POSITIVE_INFINITY },
+      { at: 500, cost: 5, expected: 'pass', remaining: 0, resetAfterMs: 2500 },
+      { at: 500, cost: 1, expected: 'refuse', retryAfterMs: 500 },
+      { at: 500, cost: 3, expected: 'refuse', retryAfterMs: 1500 },
+      { at: 999.999, expected: 'refuse', retryAfterMs: 0.001 },
+      { at: 1000, cost: 2, expected: 'pass', remaining: 0 },
+      { at: 1001, expected: 'refuse', retryAfterMs: 999 },
+      { at: 3999, cost: 5, expected: 'refuse', remaining: 4, retryAfterMs: 1 },
+      { at: 3999, cost: 4, expected: 'pass', remaining: 0 },
+      { at: 4000, cost: 2, expected: 'pass', remaining: 0 },
+      // full again for long: the next period ends with the clock all the same
+      { at: 86_400_700, cost: 5, expected: 'pass', remaining: 0 },
+      { at: 86_400_999, expected: 'refuse', retryAfterMs: 1 },
+      { at: 86_401_000, cost: 2, expected: 'pass', remaining: 0 },
+    ],
+  },
+  {
+    title: 'calls wait for the end of the period of the clock in which an aligned refill brings their tokens',
+    rule: {
+      ...{ algorithm: 'token-bucket', limit: '3/s', refill: 'aligned' },
+      ...{ whenFull: 'wait', queue: { timeout: '1500ms' } },
+    },
+    rows: [
+      { at: 300, cost: 2, expected: 'pass', remaining: 1 },
+      { at: 300, cost: 2, expected: 700, remaining: 0 },
+      { at: 300, cost: 1, expected: 700, remaining: 0 },
+      { at: 300, cost: 1, expected: 'refuse', retryAfterMs: 200 },
+      { at: 500, cost: 1, expected: 1500 },
+    ],
+  },
+  {
+    title: 'an aligned refill that starts empty brings its first tokens when the period of the first call ends',
+    rule: { algorithm: 'token-bucket', limit: '2/s', burst: 3, refill: 'aligned', start: 'empty' },
+    rows: [
+      { at: 300, cost: 3, expected: 'refuse', remaining: 0, retryAfterMs: 1700, resetAfterMs: 1700 },
+      { at: 999.999, expected: 'refuse', retryAfterMs: 0.001 },
+      { at: 1000, cost: 2, expected: 'pass', remaining: 0 },
+      { at: 2000, cost: 1, expected: 'pass', remaining: 1 },
+    ],
+  },
+  {
     title: 'calls wait for the end of the period in which an interval refill brings their tokens',
     rule: {
       ...{ algorithm: 'token-bucket', limit: '3/s', refill: 'interval' },

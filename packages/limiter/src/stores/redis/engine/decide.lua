@@ -54,6 +54,7 @@ local function decide(row, isCounting)
       for l = 1, #levels do
         local level = levels[l]
         local delay = leased and delayBeside(leased, moves[l], level, states[l], cost, 0) or moves[l].delay(level, states[l], moment, cost)
+        if cost > 0 and own.owesUntil > moment and ledger.entries[2] then delay = delayOwing(ledger, cost, delay) end
         delays[l] = delay
         if delay > 0 then
           if delay > wait then wait = delay end
@@ -73,6 +74,7 @@ local function decide(row, isCounting)
       if counts then
         if ledger.joining == own or ledger.entries[1] ~= own then use(ledger, charge.rule, own) end
         if charge.rule.isEager or charge.rule.versions[2] then joinOthers(ledger, charge.rule, own) end
+        if ledger.entries[2] then recordInOthers(ledger, charge.rule, own, cost, charge.wait) end
         ledger.isChanged = true
       elseif isCounting and cost > 0 then
         begin(ledger, charge.rule, own)
@@ -85,6 +87,7 @@ local function decide(row, isCounting)
           remaining, levelIdleAt = moves.remaining(level, state, moment), moves.idleAt(level, state)
           fullAt = moves.fullAt and moves.fullAt(level, state)
         end
+        if own.owesUntil > moment and ledger.entries[2] then remaining = remainingOwing(ledger, remaining) end
         if charge.held > 0 then remaining = max(0, remaining - charge.held) end
         if levelIdleAt > idleAt then idleAt = levelIdleAt end
         if delay > 0 then
@@ -103,7 +106,6 @@ local function decide(row, isCounting)
         end
       end
       if counts then
-        if ledger.entries[2] then recordInOthers(ledger, charge.rule, own, cost, charge.wait) end
         local isAlone = not (ledger.entries[2] or ledger.leased or ledger.reserved or ledger.known > moment)
         ledger.idleAt = isAlone and idleAt
         if charge.holdUs > 0 then addReserved(ledger, row[3], moment + charge.holdUs, cost, moment + charge.wait) end
@@ -173,7 +175,7 @@ local function catchUp(ledger, rule, row)
   end
   -- other versions get what is known to be used from their own processes
   for _, entry in ipairs(missed > 0 and not rule.stated and ledger.entries or {}) do
-    if entry ~= own then record(entry, own, missed, 0) end
+    if entry ~= own then record(entry, own, rule.stated, missed, 0) end
   end
   ledger.isChanged, ledger.idleAt = true, false
 end
@@ -193,7 +195,7 @@ end
 -- Refunds a charge, or renews slots: the row has an amount, a moment and how long before that it was charged.
 local function amend(ledger, rule, row, move)
   local amount, moment, wait = row[4], row[5], row[6]
-  if move == 'refund' and moment - wait <= ledger.since then return end
+  if move == 'refund' and moment - wait < ledger.since then return end
   continueChanged(ledger, rule)
   for _, entry in ipairs(ledger.entries) do
     for l, level in ipairs(entry.limit.levels) do

@@ -6,12 +6,12 @@ import { createClient, createCluster } from 'redis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { LuaAlgorithm, Meter } from '../../../algorithms/algorithm.ts'
 import { fixedWindow } from '../../../algorithms/fixed-window.ts'
-import { seededWalks } from '../../../testing/seeded-walks.ts'
+import { inRedis, seededWalks } from '../../../testing/seeded-walks.ts'
 import { connectRedis, type RedisTarget } from '../connection/client.ts'
 import { type RedisCounter, redisCharge } from '../counter.ts'
 import { RedisStore } from '../redis-store.ts'
 import type { SendCommand } from '../send-command.ts'
-import { engineWith } from './engine.ts'
+import { engineWith, isOwnLua } from './engine.ts'
 
 let server: RedisServer
 let cluster: RedisCluster
@@ -171,7 +171,7 @@ describe('a Redis without functions', () => {
 
   it('a Redis without functions answers as the store in memory does, in random steps', async () => {
     const seed = Date.now() % 1_000_000
-    const differences = await seededWalks({ send: noFunctions, seed, steps: randomRuns(500) })
+    const differences = await seededWalks({ ...inRedis(noFunctions), seed, steps: randomRuns(500) })
     expect({ seed, differences }).toEqual({ seed, differences: [] })
   })
 })
@@ -223,6 +223,12 @@ describe('a client of node-redis', () => {
     expect(await take(store, perDay(store))).toBe(9)
     expect(commands.at(-1)).toBe('FCALL')
   })
+})
+
+it('Lua of an own name needs a text', () => {
+  expect(isOwnLua({ name: 'bucket' })).toBe(true)
+  expect(isOwnLua(quota)).toBe(false)
+  expect(() => isOwnLua({ name: 'own-quota' })).toThrow('the Lua own-quota has no text')
 })
 
 /** Admits as many calls as the meter allows, without end; with Lua that a text processor could corrupt. */

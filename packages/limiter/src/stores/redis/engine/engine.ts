@@ -1,5 +1,6 @@
 import type { LuaAlgorithm } from '../../../algorithms/algorithm.ts'
 import * as generated from '../../../algorithms/lua/generated.ts'
+import { DianaError } from '../../../errors.ts'
 import {
   CLOCK_MARGIN,
   LEASE_US,
@@ -17,6 +18,13 @@ import { decide, entries, leases, ledger, limits, run, runState, settlements } f
 
 /** The Lua of all algorithms that rules can name: processes with other rules may have counted by any of them. */
 const luaAlgorithms: readonly LuaAlgorithm[] = Object.values(generated)
+
+/** True for the Lua of an algorithm of Diana, which is in every library; throws if a text is missing that is not. */
+export function isOwnLua({ name, lua }: LuaAlgorithm): boolean {
+  if (lua !== undefined) return false
+  if (luaAlgorithms.some(own => own.name === name)) return true
+  throw new DianaError('BAD_RULES', `the Lua ${name} has no text: give a meter lua: { name, lua }`)
+}
 
 /** A reply packs `remaining` and `reset` into one number if they are below these bounds. */
 const REMAINING = 2 ** 26

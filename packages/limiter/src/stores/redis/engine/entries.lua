@@ -1,8 +1,12 @@
 -- The entries of a ledger: the limits that a caller has had, each with numbers of its own; the one that was used last comes first.
 --
 -- A call is judged by the entry of its own limit, and recorded in all others. So the entry that admits a call knows all calls of the
--- caller, whichever limit admitted them, and no caller gets more than the largest of its limits, however often they alternate. A
--- rule that is changed gives its callers another limit: a version of a rule and a plan of a caller are one thing here.
+-- caller, whichever limit admitted them. A rule that is changed gives its callers another limit: a version of a rule and a plan of a caller
+-- are one thing here.
+--
+-- What a longer window of a plan admits beyond the room of a shorter one is paid at the rate of the shorter one: until then (`owesUntil`)
+-- that admits only what another plan of the caller would admit, too. So no caller gets more than the largest of its limits in any
+-- interval, however often they alternate.
 
 local MOST_PARTS = 100
 
@@ -30,22 +34,20 @@ local function sourceLevelIn(limit, level, l)
   return longer or longest
 end
 
--- The state whose counts a new level continues, and its level: of the limit that was used last; unless that is a window which has
+-- The entry whose counts a new window continues, and its level: of the limit that was used last; unless that is a window which has
 -- forgotten what the window of another limit, of a longer period, still knows.
 local function sourceOf(entries, level, l)
   local found, foundAt
   for _, entry in ipairs(entries) do
     local place = sourceLevelIn(entry.limit, level, l)
     if place then
-      local source = entry.limit.levels[place]
-      local isFirst, length, known = not found, periodOf(source) or 0, found and periodOf(found.limit.levels[foundAt]) or 0
-      local period = level.windowUs and periodOf(level) or 0
+      local length, known = periodOf(entry.limit.levels[place]), found and periodOf(found.limit.levels[foundAt]) or 0
+      local period = periodOf(level)
       local isBetter = known < period and length > known or (known >= period and length >= period and length < known)
-      if isFirst or (found ~= entries[1] or known < period) and isBetter then found, foundAt = entry, place end
+      if not found or (found ~= entries[1] or known < period) and isBetter then found, foundAt = entry, place end
     end
   end
-  if not found then return nil end
-  return found.states[foundAt], found.limit.levels[foundAt]
+  return found, foundAt
 end
 
 local function isSameScale(one, other)
@@ -62,23 +64,35 @@ local function changedAt(rule)
   return not rule.stated and rule.since >= 0 and min(now, rule.since) or now
 end
 
+-- What a level makes of the state of another limit's; nothing if that counts nothing, or nothing that can be continued.
+local function continued(limit, l, entry, place, at)
+  local level, state, source = limit.levels[l], entry.states[place], entry.limit.levels[place]
+  if not isUsed(state) then return nil end
+  local copy = copyState(state)
+  if isSameScale(level, source) then return copy end
+  local inherit = limit.moves[l].inherit
+  copy.n = copy.n or #state
+  return inherit and inherit(level, copy, scaleOf(source), at)
+end
+
 -- An entry for a limit that the caller has not had yet, which continues the counts of its other limits: as of the moment at which the
--- rule was changed, if a process knows that.
+-- rule was changed, if a process knows that. A bucket continues the fullest: none of them may be refilled by a change.
 local function joiningOf(limit, at, entries)
-  local joining = { limit = limit, joinedAt = entries[1] and at or -1, staysUntil = 0, states = {} }
+  local joining = { limit = limit, joinedAt = entries[1] and at or -1, staysUntil = 0, owesUntil = 0, states = {} }
   for l, level in ipairs(limit.levels) do
-    local state, source = nil, nil
-    if entries[1] then state, source = sourceOf(entries, level, l) end
-    local inherit = limit.moves[l].inherit
-    if state and isUsed(state) and isSameScale(level, source) then
-      joining.states[l] = copyState(state)
-    elseif state and isUsed(state) and inherit then
-      local copy = copyState(state)
-      copy.n = copy.n or #state
-      joining.states[l] = inherit(level, copy, scaleOf(source), at)
+    local found
+    if level.windowUs then
+      local entry, place = sourceOf(entries, level, l)
+      found = entry and continued(limit, l, entry, place, at)
     else
-      joining.states[l] = blank(level.slots)
+      local idleAt = limit.moves[l].idleAt
+      for _, entry in ipairs(entries) do
+        local place = sourceLevelIn(entry.limit, level, l)
+        local state = place and continued(limit, l, entry, place, at)
+        if state and (not found or idleAt(level, state) > idleAt(level, found)) then found = state end
+      end
     end
+    joining.states[l] = found or blank(level.slots)
   end
   return joining
 end
@@ -222,21 +236,61 @@ end
 
 -- Counts in a level what another limit has admitted. A level that admits more in the long run counts ahead what does not fit: a
 -- burst of the slower limit is not to come on top of what the faster one admits.
-local function recordPart(level, moves, state, slowest, cost, wait)
-  local carries = moves.perUs and moves.perUs(level) > slowest or false
+local function recordPart(level, moves, state, carries, cost, wait)
   if moves.record then return moves.record(level, state, now, cost, wait, carries) end
   local fitsIn = carries and moves.delay(level, state, now, cost) or 0
   moves.take(level, state, now, cost, fitsIn < huge and max(wait, fitsIn) or wait)
 end
 
+-- True if a level admits more in the long run than a limit.
+local function isFaster(level, moves, limit)
+  return moves.perUs and moves.perUs(level) > limit.slowest or false
+end
+
+-- How long a level takes to admit a cost in the long run.
+local function payUs(level, moves, cost)
+  return ceil(cost / moves.perUs(level))
+end
+
+-- Notes that a longer window admits a call for which a shorter one has no room, or has had none before.
+local function owe(entry, level, moves, state, cost)
+  if entry.owesUntil <= now and moves.delay(level, state, now, cost) == 0 then return end
+  -- the window may be full now, and is again once all is paid
+  local from = entry.owesUntil > now and entry.owesUntil or now + 2 * level.windowUs
+  entry.owesUntil = from + payUs(level, moves, cost)
+end
+
+-- How long until a call fits beside what its limit has to pay: until that is paid, or another limit of the caller admits the call.
+local function delayOwing(ledger, cost, delay)
+  local least = huge
+  for _, entry in ipairs(ledger.entries) do
+    local limit = entry.limit
+    least = min(least, max(entry.owesUntil - now, limit.moves[1].delay(limit.levels[1], entry.states[1], now, cost)))
+  end
+  return max(delay, least)
+end
+
+-- What a limit that has to pay has left.
+local function remainingOwing(ledger, remaining)
+  local most = 0
+  for _, entry in ipairs(ledger.entries) do
+    local limit = entry.limit
+    if entry.owesUntil <= now then most = max(most, limit.moves[1].remaining(limit.levels[1], entry.states[1], now)) end
+  end
+  return min(remaining, most)
+end
+
 -- More than a limit ever admits at once is recorded in parts, each of which can be counted ahead.
-local function record(entry, own, cost, wait)
+local function record(entry, own, isPlan, cost, wait)
   for l, level in ipairs(entry.limit.levels) do
     local moves, state = entry.limit.moves[l], entry.states[l]
+    local carries = isFaster(level, moves, own.limit) and not (isPlan and level.windowUs)
+    local isShorter = level.windowUs and moves.perUs and periodOf(level) < (periodOf(own.limit.levels[1]) or 0)
+    if isPlan and isShorter and not own.isOutside then owe(entry, level, moves, state, cost) end
     local capacity = capacityOf(level, moves)
     local parts = capacity > 0 and cost > capacity and min(MOST_PARTS, ceil(cost / capacity)) or 1
     for part = 1, parts do
-      recordPart(level, moves, state, own.limit.slowest, part < parts and capacity or cost - (parts - 1) * capacity, wait)
+      recordPart(level, moves, state, carries, part < parts and capacity or cost - (parts - 1) * capacity, wait)
     end
   end
 end
@@ -244,14 +298,17 @@ end
 -- Records a call in all entries but its own. Plans that were not used for long leave, if another limit of the caller knows as much.
 local function recordInOthers(ledger, rule, own, cost, wait)
   local staying = { own }
+  if own.owesUntil > now then own.owesUntil = own.owesUntil + payUs(own.limit.levels[1], own.limit.moves[1], cost) end
   for _, entry in ipairs(ledger.entries) do
-    local isStaying = not rule.stated or (isStated(rule, entry.limit.mark) and (entry.staysUntil >= now or not isKnownTo(staying, entry)))
+    local isNeeded = entry.staysUntil >= now or entry.owesUntil > now or not isKnownTo(staying, entry)
+    local isStaying = not rule.stated or (isStated(rule, entry.limit.mark) and isNeeded)
     if entry ~= own and isStaying then
       staying[#staying + 1] = entry
-      record(entry, own, cost, wait)
+      record(entry, own, rule.stated, cost, wait)
     end
   end
   ledger.entries = staying
+  if not staying[2] then own.owesUntil = 0 end
 end
 
 -- Since when what is taken back from an entry was counted by its limit: calls of before a change of the rule were admitted by another one,

@@ -90,7 +90,7 @@ local function book(ledger, own, moment, cost)
   if cost == 0 then return end
   for l, level in ipairs(own.limit.levels) do bookIn(level, own.limit.moves[l], own.states[l], moment, cost) end
   for _, entry in ipairs(ledger.entries) do
-    if entry ~= own then record(entry, own, cost, 0) end
+    if entry ~= own then record(entry, own, false, cost, 0) end
   end
   ledger.isChanged = true
 end

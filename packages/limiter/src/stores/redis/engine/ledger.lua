@@ -1,7 +1,7 @@
 -- A ledger: what one rule knows of one caller, under one key. Most have a single limit, and are packed as the numbers of its state,
 -- without the zeros at its end, and then the mark of the limit. All others are one list:
 --
---   { since, until, steps, leased permits, reservations, { mark, joinedAt, staysUntil, levels, state, … }, … }
+--   { since, until, steps, leased permits, reservations, { mark, joinedAt, staysUntil, owesUntil, levels, state, … }, … }
 --
 -- `since` is when the caller was last reset, which is known `until` a moment; `steps` is how often the clock has been set back before the
 -- ledger was written; the levels of a limit are beside its states if another limit was used last.
@@ -97,17 +97,17 @@ end
 
 -- An entry of a list; nil if it cannot be read, or nobody knows its limit any more.
 local function entryIn(rule, list)
-  if type(list) ~= 'table' or not areNumbers(list, 1, 3) then return nil end
+  if type(list) ~= 'table' or not areNumbers(list, 1, 4) then return nil end
   local limit = limitWith(rule, list[1])
-  if not limit and type(list[4]) == 'table' then
-    local isLimit, known = pcall(limitOf, list[1], list[4])
+  if not limit and type(list[5]) == 'table' then
+    local isLimit, known = pcall(limitOf, list[1], list[5])
     limit = isLimit and known
   end
   if not limit then return nil end
   local numbers = {}
-  for i = 5, #list do numbers[i - 4] = list[i] end
+  for i = 6, #list do numbers[i - 5] = list[i] end
   local states = statesIn(limit, numbers, #numbers)
-  return states and { limit = limit, joinedAt = list[2], staysUntil = list[3], states = states }
+  return states and { limit = limit, joinedAt = list[2], staysUntil = list[3], owesUntil = list[4], states = states }
 end
 
 -- Moves what was counted before the clock was set back as far back.
@@ -119,7 +119,7 @@ local function stepBack(ledger)
         local shift = entry.limit.moves[l].shift
         if shift and isUsed(entry.states[l]) then shift(level, entry.states[l], us) end
       end
-      entry.joinedAt, entry.staysUntil = min(entry.joinedAt, now), entry.staysUntil - us
+      entry.joinedAt, entry.staysUntil, entry.owesUntil = min(entry.joinedAt, now), entry.staysUntil - us, entry.owesUntil - us
     end
     ledger.since = min(ledger.since, now)
   end
@@ -148,7 +148,7 @@ local function readLedger(key, raw, rule)
     if limit then
       values[count] = nil
       local states = statesIn(limit, values, count - 1)
-      if states then ledger.entries[1] = { limit = limit, joinedAt = -1, staysUntil = 0, states = states } end
+      if states then ledger.entries[1] = { limit = limit, joinedAt = -1, staysUntil = 0, owesUntil = 0, states = states } end
     end
   end
   if era.steps[1] and raw then stepBack(ledger) end
@@ -186,7 +186,7 @@ local function textOf(ledger)
   end
   local list = { keepsSince and ledger.since or -1, keepsSince and ledger.known or 0, era.base + #era.steps, leased, reserved }
   for e, entry in ipairs(entries) do
-    local one = { entry.limit.mark, entry.joinedAt, entry.staysUntil, levelsToKeep(ledger, e) }
+    local one = { entry.limit.mark, entry.joinedAt, entry.staysUntil, max(0, entry.owesUntil), levelsToKeep(ledger, e) }
     addStates(one, entry)
     list[5 + e] = one
   end

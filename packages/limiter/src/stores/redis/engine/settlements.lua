@@ -102,7 +102,8 @@ local function overdraw(ledger, rule, cost, isDebt)
         local room = min(amount, moves.remaining(level, state, now))
         if room > 0 then moves.take(level, state, now, room, 0) end
       else
-        recordPart(level, moves, state, own.limit.slowest, amount, 0)
+        local carries = isFaster(level, moves, own.limit) and not (rule.stated and level.windowUs)
+        recordPart(level, moves, state, carries, amount, 0)
       end
     end
   end
@@ -115,7 +116,7 @@ local function settle(ledger, rule, row)
   local id, amount, moment, wait, actual, endsAt = row[4], row[5], row[6], row[7], row[8], row[9]
   local list = ledger.reserved
   local found = list and id > 0 and takeReserved(list, id)
-  if found == 0 or moment - wait <= ledger.since then return end
+  if found == 0 or moment - wait < ledger.since then return end
   if not found and endsAt > now and not (list and list.unlisted > now) then return end
   if not found and endsAt <= now then
     amount = 0

@@ -1,4 +1,5 @@
-import { createHash } from 'node:crypto'
+import { nodeCrypto } from '../../../common/node-modules.ts'
+import { once } from '../../../common/once.ts'
 import type { SendCommand } from '../send-command.ts'
 
 /** A Lua script that Redis knows by its digest once it has run. */
@@ -8,7 +9,14 @@ export interface Script {
 }
 
 export function scriptOf(text: string): Script {
-  return { text, sha: createHash('sha1').update(text).digest('hex') }
+  // most processes that load a script never run it
+  const sha = once(() => nodeCrypto().createHash('sha1').update(text).digest('hex'))
+  return {
+    text,
+    get sha() {
+      return sha()
+    },
+  }
 }
 
 /** Runs a script by its digest, or by its text if Redis does not know it. */

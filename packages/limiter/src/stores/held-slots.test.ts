@@ -1,8 +1,10 @@
 import { type RedisServer, startRedis } from '@test/servers/redis-server'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
-import { concurrency } from '../../algorithms/concurrency.ts'
-import { LEASE_MS, type RedisCharge, type RedisCounter, redisCharge } from './counter.ts'
-import { RedisStore } from './redis-store.ts'
+import { concurrency } from '../algorithms/concurrency.ts'
+import { LEASE_MS } from './held-slots.ts'
+import { type RedisCharge, type RedisCounter, redisCharge } from './redis/counter.ts'
+import { RedisStore } from './redis/redis-store.ts'
+import { takeBack } from './store.ts'
 
 let server: RedisServer
 let now: number
@@ -50,7 +52,7 @@ class Gateway {
 
   async release(): Promise<void> {
     const place = this.#places.pop()!
-    this.store.refund([place.charge], place.now)
+    takeBack(this.store, [place.charge], place.now)
     await this.free()
   }
 

@@ -1,9 +1,19 @@
-import { KEPT_US } from '../memory/rule-versions.ts'
-import type { RedisCounter } from './counter.ts'
+import { KEPT_US } from './memory/rule-versions.ts'
+import type { FleetCounter } from './store.ts'
+
+/** A version of a rule. */
+interface Version extends FleetCounter {
+  /** The name of the rule in keys. */
+  readonly tag: string
+  /** Identifies the limit among those with the same tag. */
+  readonly mark: number | string
+  readonly since: number
+  readonly countsSince: number
+}
 
 /** A version of a rule that this process has used before. */
 interface UsedVersion {
-  readonly mark: number
+  readonly mark: number | string
   readonly countsSince: number
   readonly longestUs: number
   /** Until when it is kept in the ledgers of callers. */
@@ -17,7 +27,7 @@ export class UsedVersions {
   readonly #byTag = new Map<string, readonly UsedVersion[]>()
 
   /** Returns since when the counter that is used from now on counts all calls. */
-  use(before: RedisCounter, counter: RedisCounter, forgetsLimits: boolean): number {
+  use(before: Version, counter: Version, forgetsLimits: boolean): number {
     const { tag, mark, since } = counter
     const known = (this.#byTag.get(tag) ?? []).filter(({ until }) => until > since)
     const found = forgetsLimits ? undefined : known.find(version => version.mark === mark)
@@ -31,6 +41,6 @@ export class UsedVersions {
   }
 }
 
-function longestOf({ meters }: RedisCounter): number {
+function longestOf({ meters }: FleetCounter): number {
   return Math.max(0, ...meters.map(({ migrate }) => migrate?.scale[0] ?? 0))
 }

@@ -1,15 +1,15 @@
-import { fullAt, type Meter } from '../algorithms/algorithm.ts'
-import { type CatchUp, catchUpTable } from './catch-up.ts'
-import type { Held } from './leases/reservations.ts'
-import { delayBeside } from './memory/delay-beside.ts'
-import { layOut } from './memory/migrate-states.ts'
-import type { FleetCharge, FleetCounter, FleetRefund } from './store.ts'
+import { fullAt, type Meter } from '../../algorithms/algorithm.ts'
+import { type CatchUp, catchUpTable } from '../../stores/catch-up.ts'
+import type { Held } from '../../stores/leases/reservations.ts'
+import { delayBeside } from '../../stores/memory/delay-beside.ts'
+import { layOut } from '../../stores/memory/migrate-states.ts'
+import type { FleetCharge, FleetCounter, FleetRefund } from '../../stores/store.ts'
 
 const NONE_HELD: Held = { amount: 0, until: 0 }
 
 /**
- * For stores that keep the state of a key as numbers: what a store does with them. A state has the numbers of each level of
- * the rule, one after the other, and at its end the moment of the last reset. All zeros is a key never seen.
+ * Returns the size of a state: the numbers of each level of the rule, one after the other, and at its end the moment of the last reset.
+ * All zeros is a key never seen.
  */
 export function stateSize({ meters }: FleetCounter): number {
   return meters.reduce((sum, { slots }) => sum + slots, 1)
@@ -48,18 +48,13 @@ export function resetState(state: Float64Array, now: number): void {
   state[state.length - 1] = now
 }
 
-/** The moment from which the state of a key may be deleted. */
-export function idleAt(counter: FleetCounter, state: Float64Array): number {
-  return Math.max(...levelsOf(counter).map(([meter, at]) => meter.idleAt(state, at)))
-}
-
 /** Counts what the store has missed of a key, as far as it fits, and writes into `unfit` what does not. */
 export function catchUpState(missed: CatchUp<FleetCounter>, state: Float64Array, now: number): void {
   const { meters, offsets } = layOut(missed.counter.meters)
   catchUpTable({ meters, offsets, state: () => state, base: () => 0 }, 0, missed, now)
 }
 
-/** Each meter of a counter, and where its numbers begin. */
+/** Returns each meter of a counter, and where its numbers begin. */
 function levelsOf(counter: FleetCounter): [meter: Meter, at: number][] {
   const { meters, offsets } = layOut(counter.meters)
   return meters.map((meter, level) => [meter, offsets[level]!])

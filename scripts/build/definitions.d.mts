@@ -1,0 +1,2 @@
+export function withDefinitions(schema: object): object
+export function withoutDefinitions(schema: object): object

@@ -1,0 +1,4 @@
+export class Licenses {
+  addAll(output: readonly object[]): void
+  write(file: string): void
+}
