@@ -135,6 +135,12 @@ describe('the unit of systemd', () => {
     }
     expect(seconds(/^TimeoutStopSec=(\S+)$/m.exec(unit)![1]!)).toBeGreaterThan(30)
   })
+
+  it('the systemd unit has the folder in which the docs keep the state', () => {
+    const [, folder] = /^StateDirectory=(\S+)$/m.exec(unit)!
+    expect(readFileSync(join(root, 'docs/admin.md'), 'utf8')).toContain(`state: /var/lib/${folder} `)
+    expect(unit.split('\n')).toContain('StateDirectoryMode=0700')
+  })
 })
 
 describe('the manifests of Kubernetes', () => {

@@ -31,11 +31,12 @@ export async function startProgram(
   rig: GatewayRig,
   document: object,
   args: readonly string[] = [],
+  env: NodeJS.ProcessEnv = {},
 ): Promise<Program & { readonly folder: string; readonly config: string }> {
   const folder = rig.folder()
   const config = join(folder, 'diana.yaml')
   writeFileSync(config, stringify({ rules: [{ id: 'all', limit: '1000000/s' }], ...document }))
-  const program = await startDiana(['--config', config, ...args])
+  const program = await startDiana(['--config', config, ...args], env)
   rig.later(() => {
     program.child.kill('SIGKILL')
     return program.ended
@@ -52,9 +53,10 @@ export function killLater(rig: GatewayRig, pid: number): void {
   })
 }
 
-export async function startDiana(args: readonly string[]): Promise<Program> {
+export async function startDiana(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Program> {
   const child = spawn(process.execPath, [dianaProgram, 'start', '--port', '0', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env },
   })
   let text = ''
   for (const stream of [child.stdout, child.stderr]) {

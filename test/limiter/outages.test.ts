@@ -65,6 +65,20 @@ function hammer(limiters: readonly Limiter[], account: string): () => Promise<nu
   }
 }
 
+describe('the cause of an outage', () => {
+  it('all processes name the same cause of a killed Redis, whatever each was doing', async () => {
+    const { redis, limiters } = await start('1000000/h', { processes: 4, lease: 'off' })
+    // two of them are asked all the time, the others by nobody
+    const calling = setInterval(() => limiters.slice(0, 2).forEach(limiter => void limiter.check(of('ann'))), 1)
+    closing.push(async () => clearInterval(calling))
+    await pause(100)
+    await redis.stop('SIGKILL')
+    const words = () => limiters.map(limiter => limiter.status().store).map(store => `${store?.what}: ${store?.remedy}`)
+    const expected = 'Redis refuses connections: start Redis, or correct host and port in store.redis'
+    await expect.poll(words, { timeout: 5000 }).toEqual(limiters.map(() => expected))
+  })
+})
+
 describe('processes that have just started', () => {
   it.each([
     [5, 0],

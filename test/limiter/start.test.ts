@@ -70,7 +70,7 @@ const troubles = (limiter: Limiter) =>
 
 describe('a start without a Redis that can be used', () => {
   it.each([
-    ['is not there', async () => `redis://127.0.0.1:${await freePort()}`, 'STORE_UNREACHABLE', 'host and port'],
+    ['is not there', async () => `redis://127.0.0.1:${await freePort()}`, 'STORE_REFUSES_CONNECTIONS', 'host and port'],
     ['has an unknown host name', () => 'redis://no-such-host.invalid', 'STORE_NAME_UNKNOWN', 'correct the host'],
     ['has no socket there', () => join(folder, 'none.sock'), 'STORE_UNREACHABLE', 'start Redis'],
     ['speaks no TLS', () => `rediss://${server.authority}`, 'STORE_SPEAKS_NO_TLS', 'redis:// instead of rediss://'],

@@ -54,7 +54,12 @@ export function createFakeAdmin({ crowd = 0 }: { crowd?: number } = {}): Middlew
       since: startedAt + 1_800_000,
       fleet: { size: 4 },
       outages: [
-        { since: startedAt + 1_740_000, until: startedAt + 1_800_000, trouble: 'connect ECONNREFUSED 127.0.0.1:6379' },
+        {
+          since: startedAt + 1_740_000,
+          until: startedAt + 1_800_000,
+          code: 'STORE_REFUSES_CONNECTIONS',
+          what: 'Redis refuses connections',
+        },
       ],
     },
   })

@@ -94,3 +94,4 @@ export function rulesByEndings(limiter: Limiter): string[] {
 export function isReserved(verdict: Verdict): boolean {
   return (verdict as { reservation?: number }).reservation !== undefined
 }
+export { classifyError } from './stores/store-error.ts'

@@ -46,6 +46,19 @@ test('a new process that cannot start leaves the old one running', async () => {
   expect(await call(program.url)).toBe('200')
 })
 
+test('a second SIGUSR2 while a new process starts is answered in the log and starts none', async () => {
+  const program = await start()
+  program.child.kill('SIGUSR2')
+  const children = () => readFileSync(`/proc/${program.child.pid}/task/${program.child.pid}/children`, 'utf8').trim()
+  await expect.poll(children).not.toBe('')
+  program.child.kill('SIGUSR2')
+  await expect.poll(() => program.said(), { timeout: 30_000 }).toContain('a new process is being started already')
+  await expect.poll(() => program.said(), { timeout: 30_000 }).toMatch(/Process \d+ takes the calls/)
+  killLater(rig, Number(/Process (\d+)/.exec(program.said())![1]))
+  expect(program.said().match(/takes the calls/g)).toHaveLength(1)
+  expect(await call(program.url)).toBe('200')
+})
+
 test('a process that is stopped while a new one starts leaves none behind', async () => {
   const program = await start()
   const gone = once(program.child, 'exit')

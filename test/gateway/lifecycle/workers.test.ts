@@ -214,6 +214,23 @@ describe('workers', () => {
     })
   })
 
+  test('the command says which worker it waits for', async () => {
+    const folder = rig.folder()
+    const slow = join(folder, 'slow.mjs')
+    writeFileSync(
+      slow,
+      "import cluster from 'node:cluster'\nif (cluster.worker?.id === 2) await new Promise(done => setTimeout(done, 2500))",
+    )
+    const env = { NODE_OPTIONS: `--import ${slow}` }
+    const program = await startProgram(
+      rig,
+      { gateway: { routes: [{ answer: { body: 'ok' } }] } },
+      ['--workers', '2'],
+      env,
+    )
+    expect(program.said()).toContain('Diana waits for worker 2 of 2, which has not started within 2 s.')
+  })
+
   test('workers are not started with invalid rules', async () => {
     const config = join(rig.folder(), 'diana.yaml')
     writeFileSync(config, 'rules: [{ id: all, limit: 5/x }]')

@@ -23,7 +23,21 @@ export const en = {
       'The gateway does not answer. The page shows the last data it received and continues when the gateway is back.',
   },
   demo: 'This is the demo: it sends this traffic to itself.',
-  degraded: (trouble: string) => `Redis cannot be reached, so this process counts by itself: ${trouble}`,
+  outage: {
+    since: (what: string, at: string) => `${what} since ${at}.`,
+    means: (parts: string) => `${parts}.`,
+    separator: '; ',
+    share: (processes: string) => `Each of ${processes} processes admits 1/${processes} of what was left of each limit`,
+    alone: 'This process admits what was left of each limit',
+    local: (rules: string) => `for ${rules} each process admits the whole limit`,
+    allow: (rules: string) => `for ${rules} every call passes`,
+    refuse: (rules: string) => `for ${rules} every call is refused`,
+    rules: (count: number) => (count === 1 ? '1 rule' : `${count} rules`),
+    all: (count: string) => `all ${count} rules`,
+    allExcept: (count: string, names: string) => `all ${count} rules, except ${names}`,
+    some: (count: string, all: string, names: string) => `${count} of ${all} rules: ${names}`,
+    more: (names: string, count: string) => `${names} and ${count} more`,
+  },
   rejected: (source: string, trouble: string) =>
     `A newer version of ${source} was rejected, and the rules before it stay in force: ${trouble}`,
   unhealthy: (unhealthy: number, of: number, route: string) =>

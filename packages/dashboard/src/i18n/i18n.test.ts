@@ -1,4 +1,11 @@
 import { describe, expect, it } from 'vitest'
+import {
+  causes,
+  FAILED_TRANSACTION,
+  LOST_COUNTS,
+  UNKNOWN_BUG,
+  UNREACHABLE,
+} from '../../../limiter/src/stores/store-error-causes.ts'
 import { en as changesInEnglish } from './changes/en.ts'
 import { zh as changesInChinese } from './changes/zh.ts'
 import { en } from './en.ts'
@@ -6,7 +13,7 @@ import { en as servicesEn } from './services/en.ts'
 import { zh as servicesZh } from './services/zh.ts'
 import { en as viewsInEnglish } from './views/en.ts'
 import { zh as viewsInChinese } from './views/zh.ts'
-import { zh } from './zh.ts'
+import { causes as chineseCauses, zh } from './zh.ts'
 
 /** Every word by its path; a sentence with places in it is told with marks in them. */
 function flatten(messages: object, path = ''): Map<string, string> {
@@ -27,6 +34,13 @@ describe('the texts of the page', () => {
   it('all texts of the page have a Chinese version', () => {
     expect([...chinese.keys()]).toEqual([...english.keys()])
     expect([...chinese].filter(([, text]) => text.trim() === '')).toEqual([])
+  })
+
+  it('all causes of outages have a Chinese version', () => {
+    const codes = [...causes, UNREACHABLE, LOST_COUNTS, FAILED_TRANSACTION, UNKNOWN_BUG].map(({ code }) => code)
+    expect(Object.keys(chineseCauses).sort()).toEqual(codes.sort())
+    const texts = Object.values(chineseCauses).flatMap(({ what, remedy }) => [what, remedy])
+    expect(texts.filter(text => !/\p{Script=Han}/u.test(text))).toEqual([])
   })
 
   it('all Chinese texts of the page contain Chinese characters', () => {

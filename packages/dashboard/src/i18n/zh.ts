@@ -24,7 +24,21 @@ export const zh: typeof en = {
     banner: '网关没有应答。您看到的是它最后给出的数据；网关恢复后页面会自动继续。',
   },
   demo: '这是演示：流量由演示程序自己产生。',
-  degraded: trouble => `无法访问 Redis，本进程正在单独计数：${trouble}`,
+  outage: {
+    since: (what, at) => `自 ${at} 起，${what}。`,
+    means: parts => `现在：${parts}。`,
+    separator: '；另外',
+    share: processes => `${processes} 个进程各放行每个限额剩余部分的 1/${processes}`,
+    alone: '本进程放行每个限额的剩余部分',
+    local: rules => `${rules}由每个进程各自放行全部限额`,
+    allow: rules => `${rules}放行所有调用`,
+    refuse: rules => `${rules}拒绝所有调用`,
+    rules: count => `${count} 条规则`,
+    all: count => `全部 ${count} 条规则`,
+    allExcept: (count, names) => `全部 ${count} 条规则，除了 ${names}`,
+    some: (count, all, names) => `${all} 条规则中的 ${count} 条：${names}`,
+    more: (names, count) => `${names} 以及另外 ${count} 条`,
+  },
   rejected: (source, trouble) => `${source} 的新版本被拒绝，之前的规则继续有效：${trouble}`,
   unhealthy: (unhealthy, of, route) => `${route} 的 ${of} 个地址中有 ${unhealthy} 个不健康，不接收调用。`,
   see: '查看',
@@ -150,4 +164,60 @@ export const zh: typeof en = {
   zone: (offset, name) => `时间为 ${offset}（${name}）`,
   units: { ms: '毫秒', s: '秒', m: '分钟', h: '小时', d: '天', day: '日', week: '周', month: '月', year: '年' },
   footer: 'Diana，HTTP 服务的限流器',
+}
+
+/** Causes of an outage and what to do, by their codes; the gateway has the English ones. */
+export const causes: Readonly<Record<string, { readonly what: string; readonly remedy: string }>> = {
+  STORE_UNREACHABLE: { what: '无法连接 Redis', remedy: '启动 Redis，或更正 store.redis 中的主机和端口' },
+  STORE_REFUSES_CONNECTIONS: { what: 'Redis 拒绝连接', remedy: '启动 Redis，或更正 store.redis 中的主机和端口' },
+  STORE_SILENT: {
+    what: 'Redis 没有及时应答',
+    remedy: '检查 Redis 的负载和两者之间的网络；调大 store.timeout 可以等待较慢的 Redis',
+  },
+  STORE_NAME_UNKNOWN: { what: '无法解析 Redis 的主机名', remedy: '更正 store.redis 中的主机，或检查域名服务器' },
+  STORE_SPEAKS_NO_TLS: {
+    what: 'Redis 的端口不使用 TLS',
+    remedy: '用 redis:// 代替 rediss://，或写明使用 TLS 的端口',
+  },
+  STORE_CERTIFICATE: {
+    what: 'Redis 的证书不受信任',
+    remedy: '在 NODE_EXTRA_CA_CERTS 中写明 Redis 的 CA，并在 store.redis 中使用证书所属的主机名',
+  },
+  STORE_CLOSES_CONNECTIONS: {
+    what: 'Redis 在应答之前关闭连接',
+    remedy: '如果该端口使用 TLS，用 rediss:// 代替 redis://',
+  },
+  STORE_IS_NOT_REDIS: { what: '该地址上应答的不是 Redis', remedy: '更正 store.redis 中的主机和端口' },
+  STORE_PASSWORD: { what: 'Redis 不接受用户名或密码', remedy: '更正 store.redis 中的用户名和密码' },
+  STORE_PERMISSION: {
+    what: 'Redis 的用户无权执行 Diana 需要的命令',
+    remedy: '允许该用户对此前缀的键执行 docs/distributed.md 列出的命令',
+  },
+  STORE_DATABASE: { what: 'Redis 没有这个编号的数据库', remedy: '在 store.redis 末尾写明存在的数据库，例如 /0' },
+  STORE_TOO_OLD: {
+    what: 'Redis 不认识 Diana 需要的命令',
+    remedy: '使用 Redis 6.2 或更新的版本，启用脚本（EVAL），并且不要重命名命令',
+  },
+  STORE_BUSY: { what: 'Redis 正在加载数据、运行长脚本，或没有空闲连接', remedy: '等待 Redis 启动完毕或脚本结束' },
+  STORE_FULL: { what: 'Redis 内存已满，不再写入', remedy: '调大 Redis 的 maxmemory' },
+  STORE_READONLY: {
+    what: 'Redis 是只读副本，不再写入',
+    remedy: '在 store.redis 中写明主节点，或知道主节点的 Sentinel',
+  },
+  STORE_CANNOT_SAVE: {
+    what: 'Redis 无法保存或复制，不再写入',
+    remedy: '修复 Redis 的磁盘或副本，或允许它在没有它们时写入',
+  },
+  STORE_LOST_COUNTS: {
+    what: '存储丢失了计数',
+    remedy: '不要清空 Diana 使用的存储，让 Redis 保存到磁盘，并将 maxmemory-policy 设为 noeviction',
+  },
+  STORE_TRANSACTION: {
+    what: '自定义存储的事务失败',
+    remedy: '修复 store.transact 报告的问题；与其他事务的冲突应在其中重试',
+  },
+  STORE_FAILED: {
+    what: 'Redis 返回了 Diana 不认识的错误',
+    remedy: '在 Redis 的日志中查找该消息，并确认没有其他程序写入此前缀的键',
+  },
 }

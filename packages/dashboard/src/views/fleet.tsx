@@ -1,11 +1,12 @@
 import type { JSX } from 'preact'
 import { api } from '../api/api.ts'
 import type { Change, Outage, RefusedChange, SourceStatus, Status, StoreStatus } from '../api/generated.ts'
-import { connection, leasedRules, second, status, storeCalls } from '../figures/live.ts'
+import { connection, leasedRules, rules, second, status, storeCalls } from '../figures/live.ts'
 import { formatDuration, formatMoment, formatNumber, formatRatio } from '../i18n/format.ts'
 import { viewMessages } from '../i18n/views/index.ts'
 import { FleetProcesses } from '../now/fleet-processes.tsx'
 import { useAnswer } from '../parts/answer.tsx'
+import { affectedText, causeText, outageText, remedyText } from '../parts/outage-texts.ts'
 import { shortName } from '../parts/short-name.ts'
 
 const MOST_RULES = 20
@@ -42,8 +43,8 @@ function Store({ store }: { store: StoreStatus | undefined }): JSX.Element {
   }
   const facts: [string, string | undefined][] = [
     [texts.since, store.since === undefined ? undefined : sinceText(store.since)],
-    [texts.why, store.healthy ? undefined : store.trouble],
-    [texts.affected, store.healthy ? undefined : store.rules?.join(', ')],
+    [texts.todo, store.healthy ? undefined : remedyText(store)],
+    [texts.affected, store.healthy ? undefined : affectedText(store.rules, rules.value?.map(({ id }) => id) ?? [])],
     [texts.size, store.fleet?.size === undefined ? undefined : formatNumber(store.fleet.size)],
     [texts.perDecision, perDecisionText()],
   ]
@@ -53,7 +54,7 @@ function Store({ store }: { store: StoreStatus | undefined }): JSX.Element {
         <h2>{texts.store}</h2>
       </div>
       <p class="verdict" data-healthy={store.healthy}>
-        {store.healthy ? texts.healthy : texts.degraded}
+        {store.healthy ? texts.healthy : outageText(store)}
       </p>
       <Facts facts={facts} />
       <Leases />
@@ -100,11 +101,11 @@ function History({ outages }: { outages: readonly Outage[] }): JSX.Element {
     <ol class="history">
       {outages
         .toSorted((a, b) => b.since - a.since)
-        .map(({ since, until, trouble, calls, over }) => (
+        .map(({ since, until, code, what, calls, over }) => (
           <li key={since} class={until === undefined ? 'open' : ''}>
             <time dateTime={new Date(since).toISOString()}>{formatMoment(since)}</time>{' '}
             <b>{until === undefined ? texts.stillGoing : texts.lasted(formatDuration(until - since))}</b>{' '}
-            <span>{trouble}</span>
+            <span>{causeText({ code, what })}</span>
             {calls !== undefined && <small>{texts.cost(formatNumber(calls), formatNumber(over ?? 0))}</small>}
           </li>
         ))}
@@ -184,7 +185,7 @@ function Workers({ status }: { status: Status }): JSX.Element | null {
             <tr key={index}>
               <td>{formatNumber(index + 1)}</td>
               <td class="numeric">{formatNumber(keys)}</td>
-              <td>{store === undefined || store.healthy ? texts.fine : (store.trouble ?? texts.degraded)}</td>
+              <td>{store === undefined || store.healthy ? texts.fine : causeText(store)}</td>
             </tr>
           ))}
         </tbody>

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact'
 import type { History } from '../api/generated.ts'
 import { Chart } from '../charts/chart.tsx'
-import { connection, rules, second, total } from '../figures/live.ts'
+import { connection, rules, second, status, total } from '../figures/live.ts'
 import { COUNTS, type Count } from '../figures/ring.ts'
 import { formatDuration, formatNumber } from '../i18n/format.ts'
 import { messages } from '../i18n/index.ts'
@@ -13,6 +13,7 @@ import { Tiles } from '../now/tiles.tsx'
 import { useHistory } from '../now/use-history.ts'
 import { Costs } from '../parts/costs.tsx'
 import { Mark } from '../parts/mark.tsx'
+import { causeText } from '../parts/outage-texts.ts'
 import { Overload } from '../parts/overload.tsx'
 import { route } from '../route.ts'
 
@@ -26,7 +27,10 @@ export function Now(): JSX.Element {
   }
   const { now: texts, time: times, loading } = messages.value
   if (rules.value === undefined && connection.value !== 'lost') return <p class="hush">{loading}</p>
-  const trouble = history?.trouble ?? problem?.message
+  const store = status.value?.store
+  // in the words of the notice above, while Redis is away
+  const outage = store?.healthy === false ? causeText(store) : undefined
+  const trouble = history?.trouble === undefined ? problem?.message : (outage ?? history.trouble)
   const title = chosen ?? texts.chartTotal
   const headline = time.isLive || !history ? lastMinute() : summaryOf(history, time)
   return (

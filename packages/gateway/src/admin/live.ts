@@ -68,8 +68,9 @@ export class Live {
     return this.#statusOf(this.#stats, this.#states, this.#reports)
   }
 
-  /** True if calls are forwarded to services. */
-  get hasServices(): boolean {
+  /** True if calls are forwarded to services; undefined as long as no process has reported. */
+  get hasServices(): boolean | undefined {
+    if (this.#reports.length === 0) return undefined
     return this.#reports.some(({ services }) => services !== undefined)
   }
 

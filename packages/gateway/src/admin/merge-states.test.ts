@@ -1,7 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { mergeStates, type ProcessState } from './merge-states.ts'
 
-const outage = { kind: 'down', code: 'STORE_UNREACHABLE', trouble: 'away', remedy: '', under: 0 } as const
+const cause = {
+  kind: 'down',
+  code: 'STORE_UNREACHABLE',
+  what: 'Redis cannot be reached',
+  trouble: 'away',
+  remedy: '',
+} as const
+const outage = { ...cause, under: 0 }
 const store = {
   ...{ healthy: true, since: 10, fleet: { size: 3, rank: 0, known: true }, rules: [], outages: [], clockSteps: [] },
   ...{ asked: 0, decidedHere: 0, leases: { keys: 0, permits: 0, decided: 0, requests: 0 } },

@@ -111,3 +111,18 @@ describe('credit granted by the admin API', () => {
     expect([got, JSON.stringify(body)]).toEqual([status, expect.stringContaining(detail)])
   })
 })
+
+it('limits of single callers are answered with 503 and the cause while Redis is away', async () => {
+  await app.close()
+  await limiter.close()
+  limiter = await createLimiter({
+    store: { redis: 'redis://127.0.0.1:1' },
+    rules: [{ id: 'each', by: 'ip', limit: { overrides: true, default: '2/h' } }],
+  })
+  limiter.events.on('store', () => undefined)
+  app = await createAdmin({ limiter, host: '127.0.0.1', page: '/nowhere' })
+  const away = { status: 503, body: { detail: expect.stringContaining('(Redis refuses connections)') } }
+  expect(await ask('GET', '/overrides')).toMatchObject(away)
+  expect(await ask('POST', '/overrides', { rule: 'each', key: '203.0.113.9', limit: '5/h' })).toMatchObject(away)
+  expect(await ask('DELETE', '/overrides/x')).toMatchObject(away)
+})

@@ -46,7 +46,8 @@ export const commands: readonly CommandEntry[] = [
   },
   {
     name: 'import',
-    summary: "Turns the configuration of Envoy's reference rate limit service into a rule file for diana serve.",
+    summary:
+      "Turns limits of Envoy's reference rate limit service, of nginx and of express-rate-limit into a rule file.",
     load: async () => (await import('./import.ts')).importCommand,
   },
   {

@@ -22,7 +22,7 @@ export interface TopStatus {
   readonly version?: string
   readonly uptimeMs?: number
   readonly keys?: number
-  readonly store?: { readonly healthy: boolean; readonly trouble?: string | undefined } | undefined
+  readonly store?: { readonly healthy: boolean; readonly what?: string | undefined } | undefined
   readonly sources?: readonly { readonly name: string; readonly trouble?: string | undefined }[]
 }
 
@@ -108,7 +108,7 @@ function row(name: string, counts: RuleCounts, wide: number): string {
 
 function troubles({ store, sources = [] }: TopStatus): string[] {
   const lines =
-    store && !store.healthy ? [`DEGRADED, the store cannot be reached: ${printable(store.trouble ?? '')}`] : []
+    store && !store.healthy ? [`DEGRADED: ${printable(store.what ?? '')}; each process counts by itself`] : []
   for (const { name, trouble } of sources) {
     if (trouble !== undefined)
       lines.push(`the last good rules stay in force, ${printable(name)}: ${printable(trouble)}`)

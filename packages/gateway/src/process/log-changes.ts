@@ -22,17 +22,16 @@ export function logChanges(limiter: Limiter, lines: Lines): void {
     if (status.healthy) lines.print('Diana counts in Redis again')
     else lines.printError(describeTrouble(status))
   })
-  events.on('counting', ({ healthy, trouble }) => {
+  events.on('counting', ({ healthy, what, remedy }) => {
     if (healthy) lines.print('The workers count together again')
-    else lines.printError(`The workers count by themselves, since the counting process cannot be reached: ${trouble}`)
+    else lines.printError(`The workers count by themselves, since ${what}: ${remedy}`)
   })
   events.on('missing', ({ trouble }) => lines.printError(`Diana has no remote rules: ${trouble}`))
   events.on('failure', ({ trouble }) => lines.printError(`Diana keeps its last good rules: ${trouble}`))
 }
 
-function describeTrouble({ kind, code, trouble, remedy, fleet }: StoreStatus): string {
+function describeTrouble({ kind, code, what, trouble, remedy, fleet }: StoreStatus): string {
   if (kind === 'lost') return `Diana restores the counts in Redis (${code}: ${trouble}): ${remedy}`
   const part = fleet.size === 1 ? '' : `, with a share of 1/${fleet.size}`
-  const why = kind === 'misconfigured' ? 'Redis cannot be used as it is configured' : 'Redis cannot be reached'
-  return `Diana counts in this process${part}, since ${why} (${code}: ${trouble}): ${remedy}`
+  return `Diana counts in this process${part}, since ${what} (${code}: ${trouble}): ${remedy}`
 }

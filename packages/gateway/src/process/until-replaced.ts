@@ -28,7 +28,11 @@ export function untilReplaced(parts: ReplacedParts): Promise<void> {
       process.off('SIGUSR2', onSignal)
     })
     const replace = async (): Promise<void> => {
-      if (isUnderWay || isStopped) return
+      if (isStopped) return
+      if (isUnderWay) {
+        print('SIGUSR2: a new process is being started already; this signal starts no other one.')
+        return
+      }
       isUnderWay = true
       try {
         await manager.reloading()

@@ -2,6 +2,7 @@ import type { RuleState } from '../decision/rule-state.ts'
 import type { CompiledRule } from '../rules/compile.ts'
 import type { RuleDocument } from '../rules/rule.ts'
 import { CompositeStore } from '../stores/composite-store.ts'
+import { countingStatus } from '../stores/counting/counting-status.ts'
 import { FailoverStore, type FailoverStoreOptions } from '../stores/failover/failover-store.ts'
 import type { StoreStatus } from '../stores/failover/store-health.ts'
 import type { MembershipRegistry } from '../stores/membership/registry.ts'
@@ -72,7 +73,7 @@ export function createSharedStores(
         registry: machine,
         timeoutMs: COUNTING_TIMEOUT_MS,
         assumedFleet: machineProcesses,
-        onChange: hooks.onMachine,
+        onChange: status => hooks.onMachine(countingStatus(status)),
       }),
   })
   return stores

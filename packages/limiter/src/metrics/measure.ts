@@ -33,6 +33,8 @@ export const durationName = {
 } as const
 
 const none: Readonly<Record<string, string>> = {}
+/** The most rules of which also those without a call have series. */
+const MOST_UNUSED = 1000
 
 export const measures: readonly Measure[] = [
   {
@@ -66,8 +68,8 @@ export const measures: readonly Measure[] = [
       'Calls per rule: allow (it met the rule and passed), deny (the rule refused it), shadow_deny (a shadow rule would have), ' +
       'error_allow and error_deny (decided while the store could not be asked). A call that meets several rules is in each.',
     read: ({ rules }) =>
-      rules.flatMap(rule =>
-        decisionsOf(rule).map(([decision, value]) => ({ labels: { rule: rule.id, decision }, value })),
+      (rules.length > MOST_UNUSED ? rules.filter(({ allowed, refused }) => allowed + refused > 0) : rules).flatMap(
+        rule => decisionsOf(rule).map(([decision, value]) => ({ labels: { rule: rule.id, decision }, value })),
       ),
   },
   {
@@ -313,9 +315,9 @@ export const measures: readonly Measure[] = [
 ]
 
 /** Returns the calls of a rule by outcome; outcomes that never happened are omitted, except those that every rule may have. */
+/** Returns the counts of a rule; those of allow and deny also before the first call, or a rate would miss the first refusal. */
 function decisionsOf(counts: Counts): [decision: string, value: number][] {
   const { allowed, refused, shadowRefused, degradedAllowed, degradedRefused } = counts
-  if (allowed + refused === 0) return []
   const words: [string, number][] = [
     ['allow', Math.max(0, allowed - shadowRefused - degradedAllowed)],
     ['deny', refused - degradedRefused],

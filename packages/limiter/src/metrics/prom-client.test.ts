@@ -35,10 +35,27 @@ describe('the metrics of a limiter', () => {
       'diana_requests_total{rule="shy",decision="allow"}': '2',
       'diana_requests_total{rule="shy",decision="deny"}': '0',
       'diana_requests_total{rule="shy",decision="shadow_deny"}': '1',
+      // a rate would miss the first refusal of a rule whose series begins with it
+      'diana_requests_total{rule="never",decision="allow"}': '0',
+      'diana_requests_total{rule="never",decision="deny"}': '0',
     })
     expect(metrics.get('diana_rules')).toBe('3')
     expect(metrics.get('diana_decision_duration_seconds_count{store="memory"}')).toBe('2')
     expect(metrics.get('diana_decision_duration_seconds_bucket{le="+Inf",store="memory"}')).toBe('2')
+  })
+
+  it('of more than a thousand rules only those with calls have series', async () => {
+    const rules = Array.from({ length: 1001 }, (_, i) => ({ id: `r${i}`, match: { path: `/${i}` }, limit: '2/m' }))
+    const limiter = await createLimiter({ rules })
+    onTestFinished(() => limiter.close())
+    await limiter.check({ method: 'GET', path: '/7' })
+    const registry = new Registry()
+    registerMetrics(limiter, registry)
+    const names = [...(await scrape(registry)).keys()].filter(name => name.startsWith('diana_requests_total'))
+    expect(names).toEqual([
+      'diana_requests_total{rule="r7",decision="allow"}',
+      'diana_requests_total{rule="r7",decision="deny"}',
+    ])
   })
 
   it('the metrics of a limiter name no caller, address or path', async () => {

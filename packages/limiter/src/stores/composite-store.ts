@@ -1,4 +1,5 @@
 import type { Meter, Overrun, Part } from '../algorithms/algorithm.ts'
+import { countingStatus } from './counting/counting-status.ts'
 import type { FailoverStore } from './failover/failover-store.ts'
 import type { StoreStats, StoreStatus } from './failover/store-health.ts'
 import { refundLocal } from './memory/refund-local.ts'
@@ -35,7 +36,7 @@ export class CompositeStore {
   }
 
   get machineStatus(): StoreStatus | undefined {
-    return this.#stores.machine?.status
+    return this.#stores.machine && countingStatus(this.#stores.machine.status)
   }
 
   /** How calls with rules of the whole fleet were decided. */

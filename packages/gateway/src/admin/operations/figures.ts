@@ -37,7 +37,8 @@ const source = z
 const trouble = {
   kind: z.enum(['down', 'refuses', 'misconfigured', 'lost', 'bug']),
   code: z.string(),
-  trouble: z.string(),
+  what: z.string().describe('The cause in an operator\'s words, such as "Redis refuses connections".'),
+  trouble: z.string().describe('The message of the store or of the system.'),
   remedy: z.string().describe('What to do about it.'),
 }
 
@@ -97,7 +98,7 @@ export const statusShape: z.ObjectSchema = z
       .array(
         z.object({
           keys: count,
-          store: z.object({ healthy: z.boolean(), since: moment, trouble: z.string().optional() }).optional(),
+          store: z.object({ healthy: z.boolean(), since: moment, ...z.object(trouble).partial().shape }).optional(),
         }),
       )
       .optional()

@@ -1,4 +1,5 @@
 import { adminOf, type HistoryRange, type SecondCounts } from 'diana-limiter/admin'
+import { classifyError } from 'diana-limiter/gateway'
 import { z } from 'diana-limiter/schema'
 import { type AdminContext, type Operation, operation } from './operation.ts'
 import { count, counts, moment, ruleId } from './shapes.ts'
@@ -70,7 +71,8 @@ async function readHistory(asked: Query, { limiter, live }: AdminContext): Promi
     const processes = isOne ? [] : [...range.processes].map(([name, one]) => ({ name, ...one }))
     return { scope: isOne ? 'process' : 'fleet', ...show(range), processes }
   } catch (error) {
-    return gateway(`Redis does not answer: ${(error as Error).message}`)
+    const { what } = classifyError(error)
+    return gateway(`${what.charAt(0).toUpperCase()}${what.slice(1)}.`)
   }
 }
 

@@ -40,8 +40,11 @@ export interface Operation {
   readonly answer: z.Schema
   /** The role that may ask; left out, viewers may if it is a GET. */
   readonly role?: Role | undefined
-  /** True if this gateway can answer it at all; left out, it can. What is not offered is not in the OpenAPI document. */
-  isOffered?(context: AdminContext): boolean
+  /**
+   * True if this gateway can answer it at all, undefined if that is not known yet; left out, it can. What is not offered is not in the
+   * OpenAPI document.
+   */
+  isOffered?(context: AdminContext): boolean | undefined
   /** The statuses of its own refusals, and when each is given. */
   readonly refusals?: Readonly<Record<number, string>> | undefined
   run(request: AdminRequest<unknown, unknown>, context: AdminContext): unknown
@@ -56,7 +59,7 @@ export function operation<Query extends z.ObjectSchema, Body extends z.Schema>(o
   readonly body?: Body
   readonly answer: z.Schema
   readonly role?: Role
-  isOffered?(context: AdminContext): boolean
+  isOffered?(context: AdminContext): boolean | undefined
   readonly refusals?: Operation['refusals']
   run(request: AdminRequest<z.output<Query>, z.output<Body>>, context: AdminContext): unknown
 }): Operation {

@@ -34,8 +34,10 @@ export const overrideOperations: readonly Operation[] = [
     path: '/overrides',
     summary: 'The limits that operators have given single callers, up to 1,000.',
     answer: z.object({ overrides: z.array(overrideShape) }),
+    refusals: { 503: 'Redis cannot be asked' },
     run: async (_, context) => {
-      return { overrides: (await adminOf(context.limiter).overrides()).map(one => show(one, context)) }
+      const overrides = await refusing(adminOf(context.limiter).overrides(), context)
+      return { overrides: overrides.map(one => show(one, context)) }
     },
   }),
   operation({
@@ -54,14 +56,14 @@ export const overrideOperations: readonly Operation[] = [
       reason: z.string().max(512).optional(),
     }),
     answer: overrideShape,
-    refusals: { 404: 'there is no such rule, or caller' },
+    refusals: { 404: 'there is no such rule, or caller', 503: 'Redis cannot be asked' },
     run: async ({ body, identity }, context) => {
       const { rule, limit, until } = body
       const setBy = identity.user ?? lineOf(body.setBy)
       const reason = lineOf(body.reason)
       const caller = await whoOf(body, context)
       return show(
-        await refusing(adminOf(context.limiter).setOverride(rule, caller, { limit, until, setBy, reason })),
+        await refusing(adminOf(context.limiter).setOverride(rule, caller, { limit, until, setBy, reason }), context),
         context,
       )
     },
@@ -71,11 +73,12 @@ export const overrideOperations: readonly Operation[] = [
     path: '/overrides/{id}',
     summary: 'Ends the override of a caller: they have the limit of their plan or the default again.',
     answer: z.object({ ended: z.literal(true) }),
-    refusals: { 404: 'there is no such override' },
-    run: async ({ id }, { limiter }) => {
-      const override = (await adminOf(limiter).overrides()).find(one => idOf(one) === id)
+    refusals: { 404: 'there is no such override', 503: 'Redis cannot be asked' },
+    run: async ({ id }, context) => {
+      const { limiter } = context
+      const override = (await refusing(adminOf(limiter).overrides(), context)).find(one => idOf(one) === id)
       if (!override) throw new Refusal(404, 'There is no such override.')
-      await refusing(adminOf(limiter).removeOverride(override.rule, override))
+      await refusing(adminOf(limiter).removeOverride(override.rule, override), context)
       return { ended: true }
     },
   }),
@@ -86,12 +89,12 @@ export const overrideOperations: readonly Operation[] = [
       'Gives one caller of a rule with `credit: true` permits beside the limit: calls that the limit refuses use them up.',
     body: z.strictObject({ ...who, permits: z.number().describe('a whole number, 1 or more') }),
     answer: z.object({ rule: z.string(), key: z.string(), credit: count.describe('what the caller has now') }),
-    refusals: { 404: 'there is no such rule, or caller' },
+    refusals: { 404: 'there is no such rule, or caller', 503: 'Redis cannot be asked' },
     run: async ({ body }, context) => {
       const { limiter } = context
       const { rule, permits } = body
       const caller = await whoOf(body, context)
-      const credit = await refusing(limiter.grant(rule, caller, permits))
+      const credit = await refusing(limiter.grant(rule, caller, permits), context)
       const by = limiter.rules.find(({ id }) => id === rule)?.by ?? []
       return { rule, key: showKey(adminOf(limiter).keyOf(rule, caller), by, true), credit }
     },
@@ -119,13 +122,15 @@ function lineOf(text: string | undefined): string | undefined {
   return text === undefined ? undefined : commentLine(text)
 }
 
-/** Reports what the limiter does not accept as the fault of the question. */
-async function refusing<T>(asked: Promise<T>): Promise<T> {
+/** Reports what the limiter does not accept as the fault of the question, and that Redis is away as such. */
+async function refusing<T>(asked: Promise<T>, { limiter }: AdminContext): Promise<T> {
   try {
     return await asked
   } catch (error) {
     if (error instanceof DianaError && error.code === 'BAD_CALL') throw new Refusal(400, `${error.message}.`)
-    throw error
+    const { store } = limiter.status()
+    if (store?.what === undefined) throw error
+    throw new Refusal(503, `This is kept in Redis, which cannot be asked (${store.what}): ask again when it is back.`)
   }
 }
 

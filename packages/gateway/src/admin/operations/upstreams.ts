@@ -76,7 +76,7 @@ export const upstreamOperations: readonly Operation[] = [
         z.object({ ...route, figures: measured, addresses: z.array(measuredAddress) }).meta({ title: 'ServiceRoute' }),
       ),
     }),
-    refusals: { 404: 'no calls are forwarded to services' },
+    refusals: { 404: 'no calls are forwarded to services', 503: 'no process that takes calls has reported yet' },
     run: async (_, { processes, live: { services } }) => {
       const routes = (await processes.upstreams()).map(one => ({
         ...one,

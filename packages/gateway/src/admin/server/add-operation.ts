@@ -26,7 +26,11 @@ export function addOperation(
     url,
     handler: async (request, reply) => {
       const { params, query, body } = request
-      if (one.isOffered?.(context) === false) {
+      const isOffered = one.isOffered === undefined || one.isOffered(context)
+      if (isOffered === undefined) {
+        throw new Refusal(503, 'No process that takes calls has reported yet: ask again in a second.')
+      }
+      if (!isOffered) {
         throw new Refusal(404, `This server cannot answer that: ${one.refusals?.[404] ?? 'it does not know'}.`)
       }
       const identity = identityIn(request)

@@ -8,7 +8,7 @@ import { adminOf } from 'diana-limiter/admin'
 import fc from 'fast-check'
 import type { FastifyInstance, InjectOptions } from 'fastify'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { watchLimiter } from '../processes.ts'
+import { type Processes, watchLimiter } from '../processes.ts'
 import { type AdminOptions, createAdmin } from './create-admin.ts'
 
 const token = 'correct-horse-battery-staple'
@@ -155,9 +155,9 @@ describe('health', () => {
     app = await create({ limiter })
     const { status, body } = await ask({ url: '/readyz' })
     expect(status).toBe(200)
-    expect(body).toEqual({ status: 'ready', store: 'STORE_UNREACHABLE' })
+    expect(body).toEqual({ status: 'ready', store: 'STORE_REFUSES_CONNECTIONS' })
     const metrics = await app.inject({ url: '/metrics', headers: { host: '127.0.0.1:8081' } })
-    expect(metrics.body).toMatch(/diana_store_trouble\{.*code="STORE_UNREACHABLE".*\} 1/)
+    expect(metrics.body).toMatch(/diana_store_trouble\{.*code="STORE_REFUSES_CONNECTIONS".*\} 1/)
     await limiter.close()
   })
 })
@@ -426,7 +426,27 @@ describe('the OpenAPI document', () => {
 })
 
 describe('what a server cannot know', () => {
+  it('services are answered with 503 until a process has reported, and are in the OpenAPI document', async () => {
+    const processes: Processes = { ...watchLimiter(limiter), count: 2, reports: () => [] }
+    await app.close()
+    app = await create({ processes })
+    const { status, body } = await get('/services')
+    expect([status, body.detail]).toEqual([
+      503,
+      expect.stringContaining('No process that takes calls has reported yet'),
+    ])
+    expect(Object.keys((await get('/openapi.json')).body.paths)).toContain('/api/v1/services')
+  })
+
+  it('the metrics have those of the process and of Node', async () => {
+    const { body } = await app.inject({ url: '/metrics', headers: { host: 'localhost' } })
+    expect(body).toMatch(/^process_resident_memory_bytes \d+/m)
+    expect(body).toMatch(/^process_cpu_seconds_total [\d.]+/m)
+    expect(body).toMatch(/^nodejs_eventloop_lag_p99_seconds [\d.]+/m)
+  })
+
   it('an admin API without a gateway offers no services, and reports its process without callers', async () => {
+    await expect.poll(async () => (await get('/services')).status).toBe(404)
     const { paths } = (await get('/openapi.json')).body
     expect([paths['/api/v1/services'], paths['/api/v1/processes']]).toEqual([undefined, expect.anything()])
     expect(await get('/services')).toMatchObject({ status: 404, body: { detail: expect.stringContaining('services') } })

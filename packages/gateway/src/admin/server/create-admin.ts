@@ -84,7 +84,7 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
     const uptimeMs = Date.now() - startedAt
     const workers = states.map(({ keys, store: seen }) => ({
       keys,
-      ...(seen && { store: { healthy: seen.healthy, since: seen.since, trouble: seen.trouble } }),
+      ...(seen && { store: storeOfWorker(seen) }),
     }))
     return {
       ...{ version, startedAt, uptimeMs, demo, processes: processes.count, ...rest, store: told, ...overload },
@@ -191,7 +191,7 @@ export async function createAdmin(options: AdminOptions): Promise<FastifyInstanc
   })
   app.get('/api/v1/openapi.json', async () => {
     return openApiOf(
-      operations.filter(one => one.isOffered?.(context) ?? true),
+      operations.filter(one => one.isOffered?.(context) !== false),
       version,
     )
   })
@@ -292,4 +292,16 @@ function followRoutes(app: FastifyInstance): (target: string) => Refusal {
     const allow = [...route.methods].sort().join(', ')
     return new Refusal(405, `This can be asked by ${allow} only.`, {}, { Allow: allow })
   }
+}
+
+function storeOfWorker({
+  healthy,
+  since,
+  kind,
+  code,
+  what,
+  trouble,
+  remedy,
+}: NonNullable<ProcessState['store']>): object {
+  return { healthy, since, kind, code, what, trouble, remedy }
 }

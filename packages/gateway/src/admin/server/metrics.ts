@@ -27,12 +27,16 @@ export function createMetrics(measured: Measured): () => Promise<{ readonly type
 }
 
 async function openRegistry({ limits, httpStats, wrongTokens }: Measured): Promise<Registry> {
-  const [{ Counter, Registry }, { registerMetrics }, { registerHttpMetrics }] = await Promise.all([
-    import('prom-client'),
-    import('diana-limiter/prom-client'),
-    import('../../telemetry/http-measures.ts'),
-  ])
+  const [{ collectDefaultMetrics, Counter, Registry }, { registerMetrics }, { registerHttpMetrics }] =
+    await Promise.all([
+      import('prom-client'),
+      import('diana-limiter/prom-client'),
+      import('../../telemetry/http-measures.ts'),
+    ])
   const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  // gauges with the ending of counters, which promtool rejects
+  for (const name of ['handles', 'requests', 'resources']) registry.removeSingleMetric(`nodejs_active_${name}_total`)
   registerMetrics(limits, registry)
   if (httpStats) registerHttpMetrics(httpStats, registry)
   // it is read when the registry is

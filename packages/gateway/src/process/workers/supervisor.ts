@@ -29,6 +29,8 @@ export interface SupervisorOptions extends Omit<ServerProcessOptions, 'counting'
 const answerMs = 1000
 const endingMs = 2000
 const saidAgainMs = 5000
+/** A start that takes longer is reported. */
+const slowStartMs = 2000
 
 /**
  * Several gateways on one port, and one process that counts for them all. A process that dies is started again; while none
@@ -154,7 +156,7 @@ export class Supervisor implements ServerProcess {
   async #start(): Promise<void> {
     const { config, workers, program } = this.#options
     const socket = join(this.#folder, 'counting')
-    await this.#begin('the counting process', parts => {
+    await this.#begin('the counting process', 'the counting process', parts => {
       const counting = new SupervisedProcess({ ...parts, start: () => startCounting(config, socket) })
       this.#counting = counting
     })
@@ -168,7 +170,7 @@ export class Supervisor implements ServerProcess {
     cluster.setupPrimary({ exec: pathOf('worker-main'), args: [] })
     // one first: what it cannot do, none can
     for (let i = 0; i < workers; i++) {
-      await this.#begin('worker', parts =>
+      await this.#begin('worker', `worker ${i + 1} of ${workers}`, parts =>
         this.#workers.push(new SupervisedProcess({ ...parts, start: () => this.#fork(socket) })),
       )
     }
@@ -176,8 +178,11 @@ export class Supervisor implements ServerProcess {
   }
 
   /** Starts a process, and resolves when it is ready. */
-  #begin(name: string, start: (parts: Omit<KeptProcessParts, 'start'>) => void): Promise<void> {
-    return new Promise((resolve, reject) => {
+  #begin(name: string, which: string, start: (parts: Omit<KeptProcessParts, 'start'>) => void): Promise<void> {
+    const slow = setTimeout(() => {
+      this.#options.print(`Diana waits for ${which}, which has not started within ${slowStartMs / 1000} s.`)
+    }, slowStartMs)
+    return new Promise<void>((resolve, reject) => {
       start({
         onTold: (told, handle) => {
           if (told.what === 'ready') {
@@ -192,7 +197,7 @@ export class Supervisor implements ServerProcess {
         onDied: (pid, why) => this.#options.printError(`${name} ${pid} ended (${why}) and is started again`),
         onFailed: reject,
       })
-    })
+    }).finally(() => clearTimeout(slow))
   }
 
   #fork(socket: string) {

@@ -158,7 +158,7 @@ function wordOf({ name, values }: Step): string {
 }
 
 /** Returns an id that no rule has yet, of letters that ids may have. */
-function idFor(text: string, ids: Set<string>): string {
+export function idFor(text: string, ids: Set<string>): string {
   const plain =
     text
       .replaceAll(/[^\w.-]+/g, '-')

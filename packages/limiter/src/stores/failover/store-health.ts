@@ -10,6 +10,9 @@ export interface Outage {
   readonly until?: number | undefined
   readonly kind: TroubleKind
   readonly code: StoreCode
+  /** What happened, in an operator's words. */
+  readonly what: string
+  /** The message of the store or of the system. */
   readonly trouble: string
   readonly remedy: string
   /** Calls judged in this process meanwhile. */
@@ -37,6 +40,7 @@ export interface StoreStatus extends StoreStats {
   /** Why it is not healthy: what kind of trouble, and in which words. */
   readonly kind?: TroubleKind | undefined
   readonly code?: StoreCode | undefined
+  readonly what?: string | undefined
   readonly trouble?: string | undefined
   /** What to do about it. */
   readonly remedy?: string | undefined
@@ -89,24 +93,26 @@ export class StoreHealth {
     if (this.#clockSteps.length > REMEMBERED) this.#clockSteps.shift()
   }
 
-  get trouble(): Pick<Outage, 'kind' | 'code' | 'trouble' | 'remedy'> | undefined {
-    const current = this.#current
-    return current && { kind: current.kind, code: current.code, trouble: current.trouble, remedy: current.remedy }
+  get trouble(): Pick<Outage, 'kind' | 'code' | 'what' | 'trouble' | 'remedy'> | undefined {
+    if (this.#current === undefined) return undefined
+    const { kind, code, what, trouble, remedy } = this.#current
+    return { kind, code, what, trouble, remedy }
   }
 
-  begin({ kind, code, message, remedy }: StoreError): void {
+  begin({ kind, code, what, message, remedy }: StoreError): void {
     this.#since = Date.now()
-    this.#outages.push({ since: this.#since, kind, code, trouble: message, remedy, calls: 0, over: 0, under: 0 })
+    const trouble = { kind, code, what, trouble: message, remedy }
+    this.#outages.push({ since: this.#since, ...trouble, calls: 0, over: 0, under: 0 })
     if (this.#outages.length > REMEMBERED) this.#forgetShortest()
   }
 
   /** The cause is another one than was thought, and more is known of it; false if not. */
-  explain({ kind, code, message, remedy }: StoreError): boolean {
+  explain({ kind, code, what, message, remedy }: StoreError): boolean {
     const current = this.#current
     if (!current || current.code === code || isVague(code)) return false
     // that the server is away says less than what it answered before
     if (kind === 'down' && !isVague(current.code)) return false
-    Object.assign(current, { kind, code, trouble: message, remedy })
+    Object.assign(current, { kind, code, what, trouble: message, remedy })
     return true
   }
 

@@ -74,7 +74,7 @@ describe('the start of a process', () => {
   it('the start of a process does not wait for a store that refuses connections', async () => {
     const { troubles, start } = create(() => refuse('connect ECONNREFUSED'), { mayAnswer: isSilent })
     expect(await start(10_000)).toBeLessThan(500)
-    expect(troubles).toEqual(['STORE_UNREACHABLE'])
+    expect(troubles).toEqual(['STORE_REFUSES_CONNECTIONS'])
   })
 
   it('the start of a process ends after three seconds if the store never answers', async () => {

@@ -2,6 +2,7 @@ import type { Cluster, Redis } from 'ioredis'
 import { importIoredis } from '../../../common/import-ioredis.ts'
 import { databaseFault } from '../../../common/redis-url.ts'
 import { DianaError } from '../../../errors.ts'
+import { connectionError } from '../../store-error.ts'
 import { RedisConnector } from './connector.ts'
 import { endWhenSilent } from './silence-watch.ts'
 
@@ -66,13 +67,13 @@ export async function openSingle(url: string): Promise<Opened> {
       wasSilent = true
     })
   })
-  const { lastError: trouble, isBarred } = watchErrors(client)
-  return { client, lastError: () => connector?.pending ?? trouble(), isBarred }
+  return { client, ...watchErrors(client, () => connector?.pending) }
 }
 
 /** The last error of a client until it is ready; one that could not select its database is never ready. */
-function watchErrors(client: Redis | Cluster): Omit<Opened, 'client'> {
+function watchErrors(client: Redis | Cluster, pending: () => unknown = () => undefined): Omit<Opened, 'client'> {
   let last: unknown
+  let hasWorked = false
   let selectError: Error | undefined
   client.on('error', (error: Error) => {
     last = error
@@ -81,10 +82,12 @@ function watchErrors(client: Redis | Cluster): Omit<Opened, 'client'> {
   // without its own database it would count in database 0
   client.on('ready', () => {
     last = selectError
+    hasWorked = selectError === undefined
     if (selectError) client.disconnect(true)
     selectError = undefined
   })
-  return { lastError: () => last, isBarred: () => isDatabaseError(last) }
+  const lastError = (): unknown => connectionError(pending() ?? last, hasWorked)
+  return { lastError, isBarred: () => isDatabaseError(last) }
 }
 
 function isDatabaseError(error: unknown): boolean {
