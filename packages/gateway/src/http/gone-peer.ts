@@ -6,6 +6,9 @@ import type { Server, Socket } from 'node:net'
  */
 export function isPeerGone(socket: Socket, server: Pick<Server, 'address'>): boolean {
   if (socket.remoteAddress !== undefined) return false
+  // a connection may come in by another listener than that of the server
+  const kind = (socket as unknown as { readonly _handle?: object | null })._handle?.constructor.name
+  if (kind === 'Pipe' || kind === 'TCP') return kind === 'TCP'
   const address = server.address()
   return socket.localAddress !== undefined || (typeof address === 'object' && address !== null)
 }

@@ -66,6 +66,8 @@ export class Ledger {
     this.#bookEnded()
     this.#releaseEnded()
     this.#releaseSlots()
+    // a store may delete it by now, or keep it
+    if (this.#lasts <= this.#now) this.#entries.list = []
   }
 
   /** The rule whose move is made next. */

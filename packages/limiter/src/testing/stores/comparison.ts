@@ -97,8 +97,8 @@ export class StoreComparison {
   async #refund(which: number): Promise<void> {
     if (this.#receipts.length === 0) return
     const [receipt] = this.#receipts.splice(which % this.#receipts.length, 1)
-    const { counter, key, cost, moment, wait } = receipt!
-    this.#store.giveBack([{ counter, key, cost, moment, wait }])
+    const { counter, key, cost, moment, wait, resetsBefore } = receipt!
+    this.#store.giveBack([{ counter, key, cost, moment, wait, resetsBefore }])
     refundLocal(receipt!, this.#clock.now, 'all')
     // a refund has no answer, and is seen by the next request
     await this.#store.look([{ ...fleetCharge(counter), key }])
@@ -107,7 +107,5 @@ export class StoreComparison {
   async #reset({ table, counter }: ComparedRule, key: string): Promise<void> {
     table.reset(key)
     await this.#store.reset(counter, key)
-    // a charge of the same microsecond may have come before
-    this.#clock.now++
   }
 }

@@ -106,7 +106,12 @@ export class LeasingStore {
     const known = keys.get(name)
     const key = known ?? { state: new Float64Array(stateSize(counter)), reservations: new Reservations<string>() }
     if (!known) keys.set(name, key)
-    key.reservations.bookEnded(levelsOf(counter, key.state), this.now)
+    const levels = levelsOf(counter, key.state)
+    key.reservations.bookEnded(levels, this.now)
+    // stores forget a key that is idle, and so the moment of its last call
+    const isIdle =
+      key.reservations.isEmpty && levels.every(({ meter, state, at }) => meter.idleAt(state, at) <= this.now)
+    if (isIdle) key.state.fill(0, 0, -1)
     return key
   }
 }
