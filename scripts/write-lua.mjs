@@ -41,10 +41,11 @@ export function luaModules(from = source) {
     .map(({ folder, head, declare }) => {
       const files = readdirSync(join(from, folder)).filter(file => file.endsWith('.lua'))
       const declarations = files.sort().map(file => {
-        // comments and indentation are for readers of the .lua files: they are neither bundled nor sent to Redis
+        // comments, blank lines and indentation are for readers of the .lua files: they are neither bundled nor sent to Redis
         const code = readFileSync(join(from, folder, file), 'utf8')
           .replace(/^ *--.*\n/gm, '')
           .replace(/^ +/gm, '')
+          .replace(/^\n/gm, '')
         const text = code.replace(/[`\\$]/g, character => `\\${character}`)
         return declare(file.slice(0, -'.lua'.length), `\`\n${text}\``)
       })

@@ -8,7 +8,7 @@ import { entriesOf } from './entries.mjs'
 import { Layers, layersOf } from './layers.mjs'
 import { Licenses } from './licenses.mjs'
 import { isWritten, publishedManifest } from './manifest.mjs'
-import { loadDirectly, passOn, shortMarkers, withoutRuntime } from './tidy.mjs'
+import { loadDirectly, passOn, withoutPaths, withoutRuntime } from './tidy.mjs'
 
 /** Writes a package as it is published into a folder: a few files, with what they use of the packages that they need for the build. */
 export async function buildPackage(folder, target) {
@@ -34,7 +34,7 @@ async function writeModules(options, { name }, target) {
   const layers = new Layers(layersOf[name])
   const bundle = await rolldown({
     ...options,
-    plugins: [layers.plugin, withoutRuntime, passOn, loadDirectly, shortMarkers],
+    plugins: [layers.plugin, withoutRuntime, passOn, loadDirectly, withoutPaths],
   })
   const { output } = await bundle.write({
     dir: join(target, 'dist'),

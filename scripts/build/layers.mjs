@@ -18,7 +18,6 @@ export const layersOf = {
     { name: 'answers', roots: ['filters/express.ts', 'index.ts'] },
     // by itself, since a bundle without createLimiter needs nothing of what it imports later
     { name: 'create-limiter', roots: ['create/create-limiter.ts'], isAlone: true },
-    { name: 'main', roots: ['caller-address.ts', 'other-entries.ts'], isAlone: true },
     // RateLimiter, which many programs use alone; what the engine shares with paces in Redis, which load the connection
     { name: 'tables', roots: ['pacing/connect-pace.ts', 'create/start-limiter.ts'] },
     { name: 'tables', roots: ['common/import-ioredis.ts'] },

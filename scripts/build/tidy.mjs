@@ -63,13 +63,12 @@ function namesIn(list) {
   })
 }
 
-/** Names the source of each part by its file alone: whole paths would take as much space as a small library. */
-export const shortMarkers = {
-  name: 'short-markers',
+/** Leaves out the path of each source: paths would take as much space as a small library. */
+export const withoutPaths = {
+  name: 'without-paths',
   generateBundle(_, bundle) {
     for (const chunk of Object.values(bundle)) {
-      if (chunk.type !== 'chunk') continue
-      chunk.code = chunk.code.replace(/^\/\/ (?:packages|node_modules)\/(?:\S+\/)?([^\s/]+)$/gm, '// $1')
+      if (chunk.type === 'chunk') chunk.code = chunk.code.replace(/^\/\/ (?:packages|node_modules)\/\S+\n/gm, '')
     }
   },
 }

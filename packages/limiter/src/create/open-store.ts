@@ -17,6 +17,7 @@ import { creditInRedis } from '../stores/redis/redis-credits.ts'
 import { RedisStore } from '../stores/redis/redis-store.ts'
 import type { SendCommand } from '../stores/redis/send-command.ts'
 import type { SharedStore } from '../stores/store.ts'
+import { connectionError } from '../stores/store-error.ts'
 import type { GivenStore, TransactionalStoreOptions } from './given-store.ts'
 
 /** The fleet's store, and what ends with the limiter. */
@@ -47,7 +48,7 @@ export async function openStore(
   if (given && 'transact' in given) return openLedgers(given, prefix, options)
   const { clock, isObserver } = options
   const connection = await connectRedis(targetIn(given?.redis, urls))
-  const { send, masters, isCluster, close, reconnect, onReady, onLost, lastError } = connection
+  const { send, masters, isCluster, close, reconnect, onReady, onLost, lastError, hasWorked } = connection
   const members = new RedisRegistry(send, fleetName(prefix), (apart, size) => {
     warnOnce('DIANA_COUNTS_APART', `${apart} of the ${size} processes that use the prefix ${prefix}`)
   })
@@ -70,7 +71,7 @@ export async function openStore(
     reconnect,
     onReady,
     onLost,
-    lastError,
+    lastError: lastError && (() => connectionError(lastError(), hasWorked?.() ?? false)),
     adviseOnMemory,
   }
 }

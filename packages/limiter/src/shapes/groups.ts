@@ -7,11 +7,11 @@ import {
   checkOptions,
   type Direction,
   type input,
-  isSchema,
   type JsonSchema,
   type output,
   type Reading,
   Schema,
+  vendor,
   within,
 } from './schema.ts'
 
@@ -310,7 +310,8 @@ const foreignSchemas = new WeakMap<AnySchema, Schema>()
 
 /** Returns a schema of any library as one of this library. */
 export function toSchema(schema: AnySchema): Schema {
-  if (isSchema(schema)) return schema
+  // of this library, also of another copy of it
+  if (schema['~standard']?.vendor === vendor) return schema as Schema
   const known = foreignSchemas.get(schema) ?? new ForeignSchema(schema)
   foreignSchemas.set(schema, known)
   return known

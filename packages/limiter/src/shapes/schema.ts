@@ -46,12 +46,7 @@ export type JsonSchema = Record<string, unknown>
 export type About = JsonSchema | (() => JsonSchema)
 export type Direction = 'input' | 'output'
 
-const vendor = 'diana'
-
-/** True if a value is a schema of this library, also of another copy of it. */
-export function isSchema(value: object): value is Schema {
-  return '~standard' in value && (value as AnySchema)['~standard'].vendor === vendor
-}
+export const vendor = 'diana'
 
 /** The result of a transformation that has reported a fault. */
 export const NEVER: never = undefined as never
@@ -414,7 +409,5 @@ class TransformSchema<Made, Input> extends WrapperSchema<Schema, Made, Input> {
 /** Copies a default: it is one value for all readings, which must not change each other. */
 function copyOf(value: unknown): unknown {
   if (Array.isArray(value)) return [...value]
-  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
-    ? { ...value }
-    : value
+  return Object.getPrototypeOf(value ?? 0) === Object.prototype ? { ...(value as object) } : value
 }

@@ -38,6 +38,8 @@ export interface RedisConnection {
   onLost?(listener: () => void): void
   /** Why it is closed, if it is. */
   lastError?(): unknown
+  /** True if a connection was ready before. */
+  hasWorked?(): boolean
 }
 
 const leaveOpen = (): void => {}
@@ -95,7 +97,7 @@ function firstKey(command: readonly string[]): string {
   return /^(?:EVAL|FCALL)/.test(command[0]!) ? command[3]! : command[1]!
 }
 
-function ofIoredis({ client, lastError, isBarred }: Opened): RedisConnection {
+function ofIoredis({ client, lastError, hasWorked, isBarred }: Opened): RedisConnection {
   const { send, ...connection } = overCall(client as unknown as IoredisClient)
   return {
     ...connection,
@@ -105,5 +107,6 @@ function ofIoredis({ client, lastError, isBarred }: Opened): RedisConnection {
     onReady: listener => client.on('ready', listener),
     ...(client.isCluster ? {} : { onLost: (listener: () => void) => client.on('close', listener) }),
     lastError,
+    hasWorked,
   }
 }

@@ -2,7 +2,6 @@ import type { Cluster, Redis } from 'ioredis'
 import { importIoredis } from '../../../common/import-ioredis.ts'
 import { databaseFault } from '../../../common/redis-url.ts'
 import { DianaError } from '../../../errors.ts'
-import { connectionError } from '../../store-error.ts'
 import { RedisConnector } from './connector.ts'
 import { endWhenSilent } from './silence-watch.ts'
 
@@ -10,6 +9,8 @@ import { endWhenSilent } from './silence-watch.ts'
 export interface Opened {
   readonly client: Redis | Cluster
   lastError(): unknown
+  /** True if a connection was ready before. */
+  hasWorked(): boolean
   /** Whether it is connected and must not be used. */
   isBarred(): boolean
 }
@@ -86,8 +87,7 @@ function watchErrors(client: Redis | Cluster, pending: () => unknown = () => und
     if (selectError) client.disconnect(true)
     selectError = undefined
   })
-  const lastError = (): unknown => connectionError(pending() ?? last, hasWorked)
-  return { lastError, isBarred: () => isDatabaseError(last) }
+  return { lastError: () => pending() ?? last, hasWorked: () => hasWorked, isBarred: () => isDatabaseError(last) }
 }
 
 function isDatabaseError(error: unknown): boolean {
