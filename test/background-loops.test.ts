@@ -252,7 +252,7 @@ const timers: Readonly<Record<string, number>> = {
   'gateway/process/server-program.ts': 1,
   'gateway/process/successor.ts': 1,
   'gateway/process/workers/supervised-process.ts': 2,
-  'gateway/process/workers/supervisor.ts': 2,
+  'gateway/process/workers/supervisor.ts': 3,
   'gateway/rehearsal/run/run-case.ts': 1,
   'gateway/rehearsal/watch-files.ts': 1,
   'gateway/serve/grpc/grpc-call.ts': 2,
