@@ -101,7 +101,7 @@ export interface Meter {
   remaining(state: Float64Array, at: number, now: number, priority?: number): number
   /** The moment from which this state equals that of a key never seen. */
   idleAt(state: Float64Array, at: number): number
-  /** What is known of how time frees what was taken. */
+  /** Describes how time frees the permits that were taken. */
   readonly rate?: MeterRate | undefined
   /** Set if a charge lasts until it is refunded, and time frees nothing. */
   readonly held?: MeterHeld | undefined
@@ -163,7 +163,7 @@ export interface MeterLearning {
 /** Counts what the meter has not judged. */
 export interface MeterMigration {
   /**
-   * What the numbers of a state are measured by, the period in microseconds first; states of another scale are inherited. All meters of an
+   * The units of the numbers of a state, the period in microseconds first; states of another scale are inherited. All meters of an
    * algorithm have as many numbers.
    */
   readonly scale: readonly number[]

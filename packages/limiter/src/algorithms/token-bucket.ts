@@ -6,9 +6,9 @@ import { deal, partOfRate } from './part.ts'
 export interface TokenBucketOptions {
   /** The tokens that the bucket holds; default the count of the limit. */
   readonly burst?: number | undefined
-  /** What a new caller finds; default `full`. */
+  /** The bucket of a new caller; default `full`. */
   readonly start?: 'full' | 'empty' | undefined
-  /** Whether tokens come one by one, or all at once when a period ends, of the caller or of the clock; default `continuous`. */
+  /** Tokens come one by one, or all at once when a period ends, of the caller or of the clock; default `continuous`. */
   readonly refill?: 'continuous' | 'interval' | 'aligned' | undefined
 }
 

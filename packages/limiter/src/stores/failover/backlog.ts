@@ -75,7 +75,7 @@ export class Backlog {
     else if (before) this.#insert({ counter, key, table, cost, before })
   }
 
-  /** The same for a charge that was counted before all others which are owed, so before their states. */
+  /** Adds a charge that was counted before all others which are owed, so before their states. */
   addEarlier(charge: SharedCharge, before: KeyState | undefined): void {
     const { counter, key, cost } = charge
     const unreported = this.#find(counter, key)
