@@ -2,7 +2,7 @@ import { attempt, type Repeated, repeat } from '../common/background.ts'
 import type { LedgerNames } from './ledger-keys.ts'
 import type { FleetCharge, FleetRefund } from './store.ts'
 
-/** The concurrency slots of a process that renews nothing for so long are released. */
+/** The concurrency slots of a process that has renewed nothing for this time are released. */
 export const LEASE_MS = 5000
 /** Concurrency slots are renewed this long after a request was lost, and again as long as that fails. */
 const CORRECT_MS = 250
@@ -24,7 +24,7 @@ interface SlotsOfKey<Counter> {
   granted: number
   /** Slots requested, with the answer pending. */
   asked: number
-  /** A request was lost, or its answer: the store may have other numbers until it has confirmed so many renewals. */
+  /** The number of renewals that the store has yet to confirm after a request, or its answer, was lost: until then it may have other numbers. */
   doubts: number
 }
 

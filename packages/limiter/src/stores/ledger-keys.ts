@@ -36,7 +36,7 @@ export function callerOf(counter: LedgerNames, ledgerKey: string): string | unde
   return caller.replace(/%([0-9A-F]{2,4});/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
 }
 
-/** What is counted: calls over time, calls under way, or nothing but until when a caller is refused. */
+/** Returns the kind of a count: calls over time, calls under way, or the moment until which a caller is refused. */
 function kindOf(meters: readonly Meter[]): 'rate' | 'held' | 'block' {
   if (meters.some(meter => meter.held !== undefined)) return 'held'
   return meters.some(isBlock) ? 'block' : 'rate'
@@ -50,7 +50,7 @@ export function escapePart(text: string): string {
   return text.replace(UNSAFE, character => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
 }
 
-/** What stands for a rule that counts all callers together: empty braces would not choose a slot. */
+/** The hash tag of a rule that counts all callers together: empty braces would not choose a slot. */
 const EMPTY = '*'
 const MAY_BE_UNSAFE = /[%{}*\ud800-\udfff]/
 const UNSAFE_IN_CALLER = /[%{}*\p{Surrogate}]/gu

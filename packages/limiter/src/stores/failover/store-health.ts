@@ -10,7 +10,7 @@ export interface Outage {
   readonly until?: number | undefined
   readonly kind: TroubleKind
   readonly code: StoreCode
-  /** What happened, in an operator's words. */
+  /** The outage in an operator's words. */
   readonly what: string
   /** The message of the store or of the system. */
   readonly trouble: string

@@ -6,6 +6,7 @@ import { type UsedSlice, UseLog } from './use-log.ts'
 /** How far ahead permits are requested; if the limit is nearly reached, for little longer than until the next report. */
 const AHEAD_US = 250_000
 const REPORTS_AHEAD = 1.15
+/** A key that needs fewer permits than these within that time gets them for longer. */
 const FEW_PERMITS = 16
 /** The limit is nearly reached if less than this part of it is left. */
 const SCARCE = 0.25

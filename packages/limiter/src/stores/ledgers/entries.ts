@@ -38,7 +38,7 @@ export interface LedgerRule {
  * The limits that a caller has had, the one that was used last first. A call is judged by the entry of its own limit and recorded in all
  * others, so that the entry which admits a call knows all calls of the caller.
  *
- * What a longer window of a plan admits beyond the room of a shorter one is paid at the rate of the shorter one: until then (`owesUntil`)
+ * A longer window of a plan may admit more than a shorter one has room for. That is paid at the rate of the shorter one: until then (`owesUntil`)
  * that admits only what another plan of the caller would admit, too. entries.lua does the same in Redis.
  */
 export class Entries {

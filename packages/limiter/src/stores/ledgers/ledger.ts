@@ -1,5 +1,6 @@
 import { fullAt, type Meter, type Overrun } from '../../algorithms/algorithm.ts'
 import { type CatchUp, catchUpLevel, dueOf } from '../catch-up.ts'
+import { LEASE_MS } from '../held-slots.ts'
 import { NETWORK_LEASES } from '../leases/lease-terms.ts'
 import { Reservations } from '../leases/reservations.ts'
 import { book, delayBeside, type LevelState } from '../memory/delay-beside.ts'
@@ -7,8 +8,8 @@ import type { FleetCharge, FleetCounter, FleetRefund, FleetSettlement, LeaseAnsw
 import { Entries, type Entry, type LedgerRule, levelsOf } from './entries.ts'
 import { type HeldBy, type LedgerRecord, type Reserved, writeLedger } from './ledger-text.ts'
 
-/** The concurrency slots of a process that renews nothing for so long are released. */
-export const SLOT_US = 5_000_000
+/** The concurrency slots of a process that has renewed nothing for this time are released. */
+const SLOT_US = LEASE_MS * 1000
 /** Calls that hold a slot may last for so long, and still release no slot of others after a reset. */
 const HELD_US = 600_000_000
 /** A reset is remembered for so long at least. */

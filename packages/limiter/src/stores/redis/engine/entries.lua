@@ -4,7 +4,7 @@
 -- caller, whichever limit admitted them. A rule that is changed gives its callers another limit: a version of a rule and a plan of a caller
 -- are one thing here.
 --
--- What a longer window of a plan admits beyond the room of a shorter one is paid at the rate of the shorter one: until then (`owesUntil`)
+-- A longer window of a plan may admit more than a shorter one has room for. That is paid at the rate of the shorter one: until then (`owesUntil`)
 -- that admits only what another plan of the caller would admit, too. So no caller gets more than the largest of its limits in any
 -- interval, however often they alternate.
 
